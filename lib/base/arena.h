@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that dies together. A request owns one; what it allocates is never freed singly. Not for
+ * sharing between threads. */
+#pragma once
+
+#include <stdarg.h>
+
+#include "base/str.h"
+
+struct arena;
+
+struct arena *arena_new(void);
+void arena_free(struct arena *a);
+DEFINE_CLEANUP(struct arena *, arena_free)
+/* Frees everything allocated from it and keeps one block for reuse. */
+void arena_reset(struct arena *a);
+
+/* Aligned for any type; not zeroed. */
+void *arena_alloc(struct arena *a, size_t n_bytes);
+void *arena_zalloc(struct arena *a, size_t n_bytes);
+/* Grows the block at p from old_bytes; in place when it was the last allocation. */
+void *arena_realloc(struct arena *a, void *p, size_t old_bytes, size_t new_bytes);
+/* Copies; the copy has a NUL after it. */
+struct str arena_str(struct arena *a, struct str s);
+char *arena_strz(struct arena *a, struct str s);
+struct str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
+struct str arena_vprintf(struct arena *a, const char *format, va_list args);
+/* Bytes handed out since the last reset. */
+size_t arena_used(const struct arena *a);
+
+#define ARENA_NEW(a, type) ((type *) arena_zalloc((a), sizeof(type)))
+#define ARENA_ARRAY(a, type, n) ((type *) arena_zalloc((a), sizeof(type) * (size_t) (n)))
+#define ARENA_AUTO CLEANUP(arena_freep) struct arena *

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#define MICROS_PER_SECOND 1000000
+
+static int64_t read_clock(clockid_t id)
+{
+    struct timespec t;
+    (void) clock_gettime(id, &t);
+    return (int64_t) t.tv_sec * MICROS_PER_SECOND + t.tv_nsec / 1000;
+}
+
+static int64_t system_wall(const struct clock *c)
+{
+    (void) c;
+    return read_clock(CLOCK_REALTIME);
+}
+
+static int64_t system_monotonic(const struct clock *c)
+{
+    (void) c;
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+const struct clock clock_system = {system_wall, system_monotonic};
+
+static int64_t virtual_now(const struct clock *c)
+{
+    return CONTAINER_OF(c, struct clock_virtual, clock)->now_us;
+}
+
+void clock_virtual_init(struct clock_virtual *v, int64_t now_us)
+{
+    v->clock = (struct clock){virtual_now, virtual_now};
+    v->now_us = now_us;
+}
+
+static struct tm split(int64_t wall_us)
+{
+    time_t seconds = (time_t) (wall_us / MICROS_PER_SECOND);
+    struct tm tm = {0};
+    (void) gmtime_r(&seconds, &tm);
+    return tm;
+}
+
+void clock_format_seconds(int64_t wall_us, char out[CLOCK_SECONDS_BYTES])
+{
+    struct tm tm = split(wall_us);
+    (void) strftime(out, CLOCK_SECONDS_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+void clock_format_micros(int64_t wall_us, char out[CLOCK_MICROS_BYTES])
+{
+    struct tm tm = split(wall_us);
+    char seconds[CLOCK_SECONDS_BYTES];
+    (void) strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
+    unsigned fraction = (unsigned) (wall_us % MICROS_PER_SECOND) % MICROS_PER_SECOND;
+    (void) snprintf(out, CLOCK_MICROS_BYTES, "%.19s.%06uZ", seconds, fraction);
+}
+
+/* Exactly n digits at p. */
+static bool digits(struct str s, size_t at, size_t n, int *ret)
+{
+    int value = 0;
+    for (size_t i = at; i < at + n; i++) {
+        if (i >= s.n || s.p[i] < '0' || s.p[i] > '9')
+            return false;
+        value = value * 10 + (s.p[i] - '0');
+    }
+    *ret = value;
+    return true;
+}
+
+static bool char_at(struct str s, size_t at, const char *any_of)
+{
+    return at < s.n && s.p[at] && strchr(any_of, s.p[at]);
+}
+
+/* "Z" or "+hh:mm", in seconds east of UTC. */
+static int parse_zone(struct str s, int64_t *ret_offset)
+{
+    int hours = 0, minutes = 0;
+    if (s.n == 1 && char_at(s, 0, "Zz")) {
+        *ret_offset = 0;
+        return 0;
+    }
+    if (s.n != 6 || !char_at(s, 0, "+-") || !digits(s, 1, 2, &hours) || s.p[3] != ':' ||
+        !digits(s, 4, 2, &minutes) || hours > 23 || minutes > 59)
+        return -EINVAL;
+    *ret_offset = (s.p[0] == '-' ? -1 : 1) * (hours * 3600L + minutes * 60L);
+    return 0;
+}
+
+static bool is_date(const struct tm *tm)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int year = tm->tm_year + 1900;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    if (tm->tm_mon < 0 || tm->tm_mon > 11 || tm->tm_mday < 1)
+        return false;
+    return tm->tm_mday <= days[tm->tm_mon] + (leap && tm->tm_mon == 1);
+}
+
+int clock_parse(struct str s, int64_t *ret_wall_us)
+{
+    struct tm tm = {0};
+    bool shape = digits(s, 0, 4, &tm.tm_year) && char_at(s, 4, "-") && digits(s, 5, 2, &tm.tm_mon) &&
+                 char_at(s, 7, "-") && digits(s, 8, 2, &tm.tm_mday) && char_at(s, 10, "Tt") &&
+                 digits(s, 11, 2, &tm.tm_hour) && char_at(s, 13, ":") && digits(s, 14, 2, &tm.tm_min) &&
+                 char_at(s, 16, ":") && digits(s, 17, 2, &tm.tm_sec);
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    if (!shape || !is_date(&tm) || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
+        return -EINVAL;
+
+    size_t at = 19;
+    int64_t micros = 0, scale = MICROS_PER_SECOND / 10;
+    if (char_at(s, at, ".")) {
+        for (at++; at < s.n && s.p[at] >= '0' && s.p[at] <= '9'; at++, scale /= 10)
+            micros += scale * (s.p[at] - '0');
+        if (at == 20)
+            return -EINVAL;
+    }
+    int64_t offset = 0;
+    int r = parse_zone(str_from(s, at), &offset);
+    if (r < 0)
+        return r;
+    *ret_wall_us = ((int64_t) timegm(&tm) - offset) * MICROS_PER_SECOND + micros;
+    return 0;
+}

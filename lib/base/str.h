@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A borrowed run of bytes: pointer and length, for reading. Not NUL-terminated, owns nothing; an
+ * absent string has p == NULL, an empty one p != NULL and n == 0. */
+#pragma once
+
+#include <string.h>
+
+#include "base/lang.h"
+
+struct str {
+    const char *p;
+    size_t n;
+};
+
+#define STR(literal) ((struct str){"" literal, sizeof(literal) - 1})
+#define STR_NONE ((struct str){NULL, 0})
+/* For printf: "%.*s", STR_ARG(s). */
+#define STR_ARG(s) (int) (s).n, (s).p ? (s).p : ""
+
+static inline struct str str_of(const char *z)
+{
+    return z ? (struct str){z, strlen(z)} : STR_NONE;
+}
+
+static inline struct str str_range(const char *p, size_t n)
+{
+    return (struct str){p, n};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline bool str_is(struct str a, const char *z)
+{
+    return str_eq(a, str_of(z));
+}
+
+/* Byte order, shorter first on a common prefix. */
+int str_cmp(struct str a, struct str b);
+bool str_eq_nocase(struct str a, struct str b);
+bool str_starts_with(struct str s, struct str prefix);
+bool str_ends_with(struct str s, struct str suffix);
+/* Index of the first occurrence, or -1. */
+ptrdiff_t str_find(struct str s, char c);
+ptrdiff_t str_find_last(struct str s, char c);
+ptrdiff_t str_find_str(struct str s, struct str needle);
+/* From byte `from` on (clamped), or the bytes [from, to). */
+struct str str_from(struct str s, size_t from);
+struct str str_sub(struct str s, size_t from, size_t to);
+/* Without spaces, tabs, CR and LF at both ends. */
+struct str str_trim(struct str s);
+/* Takes the part before the next sep off *rest; false when *rest is exhausted. "a,,b" gives "a", "",
+ * "b"; a separator at the end opens no further part, an empty *rest gives none. */
+bool str_split(struct str *rest, char sep, struct str *ret_part);
+/* Whole string, decimal with optional sign; -EINVAL when it is no number, -ERANGE when too large. */
+int str_to_i64(struct str s, int64_t *ret_value);
+bool str_is_utf8(struct str s);

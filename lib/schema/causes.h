@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Field errors as Kubernetes writes them: a type, a field, a message that quotes the bad value. Whatever
+ * validates appends to a list; the list becomes the causes of a Status. */
+#pragma once
+
+#include "json/fieldpath.h"
+#include "json/json.h"
+
+enum cause_type {
+    CAUSE_REQUIRED,      /* FieldValueRequired    "spec.x: Required value: detail" */
+    CAUSE_INVALID,       /* FieldValueInvalid     "spec.x: Invalid value: \"v\": detail" */
+    CAUSE_NOT_SUPPORTED, /* FieldValueNotSupported "spec.x: Unsupported value: \"v\": supported values: ..." */
+    CAUSE_DUPLICATE,     /* FieldValueDuplicate   "spec.x: Duplicate value: \"v\"" */
+    CAUSE_FORBIDDEN,     /* FieldValueForbidden   "spec.x: Forbidden: detail" */
+    CAUSE_TOO_LONG,      /* FieldValueTooLong     "spec.x: Too long: may not be more than N bytes" */
+    CAUSE_TOO_MANY,      /* FieldValueTooMany     "spec.x: Too many: N: must have at most M items" */
+    CAUSE_TYPE_INVALID,  /* FieldValueTypeInvalid "spec.x: Invalid value: \"string\": detail" */
+    CAUSE_NOT_FOUND,     /* FieldValueNotFound    "spec.x: Not found: \"v\"" */
+    CAUSE_INTERNAL,      /* InternalError */
+};
+
+struct cause {
+    enum cause_type type;
+    struct str field;
+    struct str message; /* without the field: "Invalid value: \"x\": must be ..." */
+    struct cause *next;
+};
+
+/* Bounded: past CAUSES_MAX further ones are counted only. */
+#define CAUSES_MAX 1000
+
+struct causes {
+    struct arena *arena;
+    struct cause *first;
+    struct cause **last; /* points at first or at the last's next; set by causes_init() */
+    size_t n;
+};
+
+void causes_init(struct causes *c, struct arena *a);
+/* The reason Kubernetes gives to the type: "FieldValueRequired" ... */
+struct str cause_reason(enum cause_type type);
+
+/* Appends one. value NULL where the type shows none; it is rendered as Go's field.Error does (strings
+ * quoted, numbers plain, objects and arrays as JSON). detail is a printf format; may be "". */
+void causes_add(struct causes *c, enum cause_type type, const struct field_path *field,
+                const struct json *value, const char *detail, ...) PRINTF_LIKE(5, 6);
+/* "Unsupported value: \"x\": supported values: \"a\", \"b\"" with the values sorted as Go does. */
+void causes_add_not_supported(struct causes *c, const struct field_path *field, const struct json *value,
+                              const struct str *supported, size_t n_supported);

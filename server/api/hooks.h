@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Behaviour of kinds: optional functions between decoding and storing, one line per kind in resources/table.c. A kind
+ * without an entry there has no C at all. */
+#pragma once
+
+#include "api/kind.h"
+#include "base/clock.h"
+
+enum write_operation { WRITE_CREATE, WRITE_UPDATE };
+
+struct hook_context {
+    struct arena *arena;
+    const struct kind *kind;
+    enum write_operation operation;
+    struct str subresource; /* "" for the object itself */
+    struct str name, namespace; /* of the request; name may be empty for a create with generateName */
+    int64_t now_us;
+    bool is_dry_run;
+    /* Adds a Warning header (kube-apiserver's words). */
+    void (*warn)(struct hook_context *h, struct str text);
+    void *request; /* opaque to hooks */
+};
+
+struct kind_hooks {
+    struct str group, plural;
+    /* Fills in what the server decides (defaults that are no constants, status of a new object, fields a writer may not
+     * set); drops `status` on writes to the object and everything else on writes to /status is generic, not done here.
+     * old NULL on create. */
+    void (*prepare)(struct hook_context *h, const struct json *old, struct json *object);
+    /* Appends causes. Field paths as kube-apiserver's. Called for create and, before validate_update, for update. */
+    void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
+    void (*validate_update)(struct hook_context *h, const struct json *old, const struct json *object,
+                            struct causes *causes);
+    /* How metadata.name must look; NULL: DNS-1123 subdomain. Returns the message of what is wrong, or STR_NONE. is_prefix: it is a
+     * generateName. */
+    struct str (*check_name)(struct arena *a, struct str name, bool is_prefix);
+};
+
+/* The hooks of a kind or NULL. */
+const struct kind_hooks *kind_hooks_find(struct str group, struct str plural);
