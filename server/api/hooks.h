@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Behaviour of kinds: optional functions between decoding and storing, one line per kind in resources/table.c. A kind
- * without an entry there has no C at all. */
+/* Behaviour of kinds: optional functions between decoding and storing, one line per kind in
+ * resources/table.c. A kind without an entry there has no C at all. */
 #pragma once
 
 #include "api/kind.h"
@@ -13,7 +13,8 @@ struct hook_context {
     const struct kind *kind;
     enum write_operation operation;
     struct str subresource; /* "" for the object itself */
-    struct str name, namespace; /* of the request; name may be empty for a create with generateName */
+    struct str name,
+        namespace; /* of the request; name may be empty for a create with generateName */
     int64_t now_us;
     bool is_dry_run;
     /* Adds a Warning header (kube-apiserver's words). */
@@ -23,17 +24,24 @@ struct hook_context {
 
 struct kind_hooks {
     struct str group, plural;
-    /* Fills in what the server decides (defaults that are no constants, status of a new object, fields a writer may not
-     * set); drops `status` on writes to the object and everything else on writes to /status is generic, not done here.
-     * old NULL on create. */
+    /* Defaults that a schema cannot express, and folding of write-only fields (stringData). Runs before managedFields are
+     * written, so what it adds belongs to the writer; what prepare() adds does not. */
+    void (*set_defaults)(struct hook_context *h, struct json *object);
+    /* Fills in what the server decides (defaults that are no constants, status of a new object,
+     * fields a writer may not set); drops `status` on writes to the object and everything else on
+     * writes to /status is generic, not done here. old NULL on create. */
     void (*prepare)(struct hook_context *h, const struct json *old, struct json *object);
-    /* Appends causes. Field paths as kube-apiserver's. Called for create and, before validate_update, for update. */
+    /* Appends causes. Field paths as kube-apiserver's. Called for create and, before
+     * validate_update, for update. */
     void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
-    void (*validate_update)(struct hook_context *h, const struct json *old, const struct json *object,
-                            struct causes *causes);
-    /* How metadata.name must look; NULL: DNS-1123 subdomain. Returns the message of what is wrong, or STR_NONE. is_prefix: it is a
-     * generateName. */
+    void (*validate_update)(struct hook_context *h, const struct json *old,
+                            const struct json *object, struct causes *causes);
+    /* How metadata.name must look; NULL: DNS-1123 subdomain. Returns the message of what is wrong,
+     * or STR_NONE. is_prefix: it is a generateName. */
     struct str (*check_name)(struct arena *a, struct str name, bool is_prefix);
+    /* For kinds with `storedAs`: become the kind's from_stored and to_stored. */
+    void (*from_stored)(struct arena *a, struct json *object);
+    void (*to_stored)(struct arena *a, struct json *object);
 };
 
 /* The hooks of a kind or NULL. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kind in one version, as data: everything the generic verbs, discovery, tables and OpenAPI know of it. Compiled from a
- * manifest (kinds/<group>/<plural>.yaml, or a user's CRD): immutable, owned by its registry snapshot. */
+/* A kind in one version, as data: everything the generic verbs, discovery, tables and OpenAPI know
+ * of it. Compiled from a manifest (kinds/<group>/<plural>.yaml, or a user's CRD): immutable, owned
+ * by its registry snapshot. */
 #pragma once
 
 #include "base/arena.h"
-#include "json/jsonpath.h"
 #include "schema/schema.h"
+#include "json/jsonpath.h"
 
 enum verb {
     VERB_GET,
@@ -32,12 +33,13 @@ struct kind_column {
 struct kind_selectable {
     struct str path; /* as the user writes it: "spec.mode", "involvedObject.name" */
     const struct jsonpath *jsonpath;
+    const struct jsonpath *or_else; /* read instead when the first gives nothing; mostly NULL */
 };
 
 struct kind_subresource {
-    struct str name;      /* "status", "scale", "finalize", "approval", "token" */
+    struct str name;                 /* "status", "scale", "finalize", "approval", "token" */
     struct str group, version, kind; /* of the object it speaks, e.g. autoscaling v1 Scale */
-    unsigned verbs;       /* VERB_BIT */
+    unsigned verbs;                  /* VERB_BIT */
 };
 
 struct kind_scale {
@@ -48,23 +50,26 @@ struct kind_scale {
 struct kind_hooks;
 
 struct kind {
-    struct str group;   /* "" for core */
-    struct str version; /* "v1" */
+    struct str group;       /* "" for core */
+    struct str version;     /* "v1" */
     struct str api_version; /* "v1", "apps/v1" */
     struct str plural, singular, kind, list_kind;
     const struct str *short_names, *categories;
     size_t n_short_names, n_categories;
     bool is_namespaced;
-    bool is_native; /* one of Kubernetes's own: strategic merge, native list items, no schema validation */
+    bool is_native; /* one of Kubernetes's own: strategic merge, native list items, no schema
+                       validation */
     bool is_storage, is_served;
     bool is_deprecated;
     struct str deprecation_warning;
     unsigned verbs;
-    struct str collection; /* of the store: "configmaps", "devices.eve.lfedge.org"; versions share it */
-    struct str definition; /* OpenAPI name: "io.k8s.api.core.v1.ConfigMap", "org.lfedge.eve.v1beta1.Device" */
+    struct str
+        collection; /* of the store: "configmaps", "devices.eve.lfedge.org"; versions share it */
+    struct str definition; /* OpenAPI name: "io.k8s.api.core.v1.ConfigMap",
+                              "org.lfedge.eve.v1beta1.Device" */
 
     const struct schema *schema;
-    bool has_status; /* the status subresource exists */
+    bool has_status;                /* the status subresource exists */
     const struct kind_scale *scale; /* NULL: none */
     const struct kind_subresource *subresources;
     size_t n_subresources;
@@ -75,10 +80,16 @@ struct kind {
     bool has_generation; /* metadata.generation is kept (all CRs; few native kinds) */
 
     const struct kind_hooks *hooks; /* NULL: no behaviour of its own */
-    /* Read through another form of the stored object (events.k8s.io over core events), else NULL. Both work on whole objects. */
+    /* Read through another form of the stored object (events.k8s.io over core events), else NULL.
+     * Both work on whole objects. */
     void (*from_stored)(struct arena *a, struct json *object);
     void (*to_stored)(struct arena *a, struct json *object);
 };
 
-/* Does a user's name mean this kind: plural, singular, short name. */
-bool kind_has_subresource(const struct kind *k, struct str name, const struct kind_subresource **ret);
+/* The text of a selectable field in an object, as field selectors compare it: "" when absent. */
+struct str kind_selectable_value(struct arena *a, const struct kind_selectable *field,
+                                 const struct json *object);
+
+/* ret may be NULL. */
+bool kind_has_subresource(const struct kind *k, struct str name,
+                          const struct kind_subresource **ret);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All kinds that are served, as an immutable snapshot: replaced whole when a CRD changes, kept alive by whoever is using it.
- * Built-in kinds come from the manifests compiled in, the rest from CustomResourceDefinition objects. */
+/* All kinds that are served, as an immutable snapshot: replaced whole when a CRD changes, kept
+ * alive by whoever is using it. Built-in kinds come from the manifests compiled in, the rest from
+ * CustomResourceDefinition objects. */
 #pragma once
 
 #include <stdatomic.h>
@@ -23,9 +24,11 @@ struct registry {
     atomic_uint refs;
     uint64_t generation; /* rises with every change */
     struct arena *arena;
-    struct registry_group *groups; /* core first, then built-in groups in a fixed order, then CRD groups by name */
+    struct registry_group
+        *groups; /* core first, then built-in groups in a fixed order, then CRD groups by name */
     size_t n_groups;
     struct map kinds;       /* "<group>/<version>/<plural>" -> const struct kind * */
+    struct map names;       /* "<api_version>/<kind>" -> const struct kind * */
     struct map collections; /* "<collection>" -> the storage version's const struct kind * */
 };
 
@@ -34,13 +37,16 @@ void registry_unref(struct registry *r);
 DEFINE_CLEANUP(struct registry *, registry_unref)
 
 /* Served kinds only; NULL when there is none. */
-const struct kind *registry_find(const struct registry *r, struct str group, struct str version, struct str plural);
-const struct kind *registry_find_kind(const struct registry *r, struct str api_version, struct str kind);
+const struct kind *registry_find(const struct registry *r, struct str group, struct str version,
+                                 struct str plural);
+const struct kind *registry_find_kind(const struct registry *r, struct str api_version,
+                                      struct str kind);
 const struct kind *registry_collection(const struct registry *r, struct str collection);
 const struct registry_group *registry_group(const struct registry *r, struct str name);
 
 /* One manifest (CRD form, see kinds/README.md) -> kinds of all its versions, appended. */
-int kind_compile(struct arena *a, const struct json *manifest, const struct kind ***kinds, size_t *n_kinds,
-                 struct str *ret_error);
+int kind_compile(struct arena *a, const struct json *manifest, const struct kind ***kinds,
+                 size_t *n_kinds, struct str *ret_error);
 /* Builds a snapshot: the built-in kinds and those of the given CRD objects (established ones). */
-struct registry *registry_build(const struct json *const *crds, size_t n_crds, uint64_t generation, struct str *ret_error);
+struct registry *registry_build(const struct json *const *crds, size_t n_crds, uint64_t generation,
+                                struct str *ret_error);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manifests of all built-in kinds as JSON texts, compiled into the program (see
+ * kinds/README.md). */
+#pragma once
+
+#include "base/str.h"
+
+struct kinds_manifest {
+    const char *path; /* "core/configmaps.yaml" */
+    struct str json;
+};
+
+extern const struct kinds_manifest kinds_manifests[];
+extern const size_t n_kinds_manifests;

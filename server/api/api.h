@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all calls share: the store, the kinds, the clock. */
+#pragma once
+
+#include "api/registry.h"
+#include "base/clock.h"
+#include "store/store.h"
+
+struct api;
+
+struct api_options {
+    struct store *store;
+    const struct clock *clock;
+};
+
+/* Builds the registry from the compiled-in kinds and the CRDs in the store. Failure: *ret_error (heap). */
+int api_new(const struct api_options *o, struct api **ret_api, char **ret_error);
+void api_free(struct api *api);
+
+struct store *api_store(struct api *api);
+const struct clock *api_clock(struct api *api);
+/* The kinds as they are now, with a reference. From any thread. */
+struct registry *api_registry(struct api *api);
+/* Reads the CRDs again and swaps the registry when they changed; called after a CRD was written. */
+void api_refresh_registry(struct api *api);
+/* Called (on the thread that refreshes) after each swap, with the new registry. */
+void api_on_registry(struct api *api, void (*on_registry)(void *ctx, struct registry *r), void *ctx);

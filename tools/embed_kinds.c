@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Turns the manifests under kinds/ into one C file: embed_kinds <output.c> <directory>
+ * <file.yaml>... Runs at build time; a manifest that is no YAML stops the build with its name. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "json/yaml.h"
+
+#define MANIFEST_MAX_BYTES (4u << 20)
+#define LITERAL_CHUNK 100 /* bytes per line of the generated string */
+
+static bool read_file(const char *path, struct buf *text)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return false;
+    size_t n;
+    do {
+        n = fread(buf_reserve(text, 65536), 1, 65536, f);
+        text->n += n;
+    } while (n > 0 && text->n <= MANIFEST_MAX_BYTES);
+    const bool ok = !ferror(f) && text->n <= MANIFEST_MAX_BYTES;
+    (void) fclose(f);
+    return ok;
+}
+
+/* As adjacent C string literals; octal escapes end after three digits, so nothing that follows can
+ * join them. */
+static void write_literal(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.n; i++) {
+        if (i % LITERAL_CHUNK == 0)
+            buf_append_str(out, i ? STR("\"\n    \"") : STR("\n    \""));
+        const unsigned char c = (unsigned char) text.p[i];
+        if (c == '"' || c == '\\')
+            buf_printf(out, "\\%c", c);
+        else if (c < 0x20 || c >= 0x7f || c == '?')
+            buf_printf(out, "\\%03o", c);
+        else
+            buf_append_char(out, (char) c);
+    }
+    buf_append_str(out, STR("\""));
+}
+
+static bool embed(struct buf *out, const char *path, struct str shown_path)
+{
+    BUF_AUTO text = {0};
+    if (!read_file(path, &text)) {
+        fprintf(stderr, "embed_kinds: cannot read %s\n", path);
+        return false;
+    }
+    ARENA_AUTO a = arena_new();
+    struct json_parse_result parsed;
+    if (yaml_parse(a, buf_str(&text), &parsed) < 0) {
+        fprintf(stderr, "embed_kinds: %s: %.*s\n", path, STR_ARG(parsed.error));
+        return false;
+    }
+    if (parsed.duplicates) {
+        fprintf(stderr, "embed_kinds: %s: %.*s stands twice\n", path,
+                STR_ARG(parsed.duplicates->path));
+        return false;
+    }
+    buf_printf(out, "    {\"%.*s\", STR(", STR_ARG(shown_path));
+    write_literal(out, json_text(a, parsed.value));
+    buf_append_str(out, STR(")},\n"));
+    return true;
+}
+
+static bool write_file(const char *path, struct str text)
+{
+    FILE *f = fopen(path, "wb");
+    if (!f)
+        return false;
+    const bool ok = fwrite(text.p, 1, text.n, f) == text.n;
+    return (fclose(f) == 0) && ok;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) {
+        fprintf(stderr, "usage: embed_kinds <output.c> <directory> <file.yaml>...\n");
+        return EXIT_FAILURE;
+    }
+    BUF_AUTO out = {0};
+    buf_append_str(&out, STR("/* SPDX-License-Identifier: Apache-2.0 */\n"
+                             "/* Generated from kinds/ by tools/embed_kinds.c. */\n"
+                             "#include \"kinds/kinds.h\"\n\n"
+                             "const struct kinds_manifest kinds_manifests[] = {\n"));
+    for (int i = 3; i < argc; i++) {
+        struct str shown = str_of(argv[i]);
+        const struct str directory = str_of(argv[2]);
+        if (str_starts_with(shown, directory))
+            shown = str_from(shown, directory.n + 1);
+        if (!embed(&out, argv[i], shown))
+            return EXIT_FAILURE;
+    }
+    buf_printf(&out, "};\nconst size_t n_kinds_manifests = %d;\n", argc - 3);
+    if (!write_file(argv[1], buf_str(&out))) {
+        fprintf(stderr, "embed_kinds: cannot write %s\n", argv[1]);
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
