@@ -14,6 +14,8 @@
 #include "base/str.h"
 
 #define JSON_MAX_DEPTH 128
+#define JSON_MAX_TEXT_BYTES ((size_t) 1 << 30)
+#define JSON_MAX_DUPLICATES 100 /* reported in one text, as Kubernetes does */
 
 enum json_type {
     JSON_NULL,
@@ -27,15 +29,16 @@ enum json_type {
 
 struct json {
     uint8_t type; /* enum json_type */
-    uint8_t reserved[3];
+    uint8_t room; /* log2 of a container's capacity; 0: no room beyond n */
+    uint8_t reserved[2];
     uint32_t n; /* bytes of a string, items of an array, members of an object */
     union {
         bool b;
         int64_t i;
         double d;
         const char *s;
-        struct json *items;           /* JSON_ARRAY; capacity is the next power of two from n */
-        struct json_member *members;  /* JSON_OBJECT; likewise */
+        struct json *items;          /* JSON_ARRAY */
+        struct json_member *members; /* JSON_OBJECT */
     };
 };
 
@@ -74,6 +77,17 @@ static inline size_t json_count(const struct json *v)
 }
 /* Numbers compare by value (1 equals 1.0), objects without regard to order. */
 bool json_equal(const struct json *a, const struct json *b);
+
+/* A hash index over the members of one object, for many lookups in a large one: json_get() is linear.
+ * The object must not change meanwhile. */
+struct json_index {
+    const struct json *object;
+    uint32_t *slots; /* member number + 1; 0: free */
+    size_t n_slots;
+};
+void json_index_init(struct json_index *ix, const struct json *object);
+void json_index_done(struct json_index *ix);
+struct json *json_index_get(const struct json_index *ix, struct str key);
 
 #define JSON_FOR_EACH_MEMBER(object, m) \
     for (struct json_member *m = json_is((object), JSON_OBJECT) ? (object)->members : NULL, \
@@ -138,12 +152,13 @@ struct json json_clone(struct arena *a, const struct json *v);
 /* A key that stood twice in one object; `path` as Kubernetes writes it: spec.ports[0].name. */
 struct json_duplicate {
     struct str path;
+    struct str yaml_message; /* from yaml_parse(): line 5: key "a" already set in map */
     struct json_duplicate *next;
 };
 
 struct json_parse_result {
     struct json *value;                 /* NULL on failure */
-    struct json_duplicate *duplicates;  /* in the order of the text */
+    struct json_duplicate *duplicates;  /* in the order of the text, each path once */
     struct str error;                   /* in the words of Go's decoder where we can */
     size_t error_at;
 };
