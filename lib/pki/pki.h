@@ -34,7 +34,8 @@ struct pki_cert_options {
     bool is_ca, for_server, for_client;
     int64_t valid_days;
 };
-/* issuer NULL: self-signed with key. */
+/* issuer NULL: self-signed with key. NULL when a name does not fit a certificate (common name and
+ * organization: 1 to 64 characters of UTF-8). */
 struct pki_cert *pki_cert_new(const struct pki_cert_options *o, const struct pki_key *key,
                               const struct pki_cert *issuer, const struct pki_key *issuer_key);
 int pki_cert_load(const char *path, struct pki_cert **ret_cert);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Certificates: reading, writing, and what they say. */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <openssl/x509v3.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "pki/pki_internal.h"
+
+struct pki_cert *pki_cert_of_x509(X509 *x509)
+{
+    X509_up_ref(x509);
+    struct pki_cert *c = NEW(struct pki_cert);
+    c->x509 = x509;
+    return c;
+}
+
+void pki_cert_free(struct pki_cert *c)
+{
+    if (!c)
+        return;
+    X509_free(c->x509);
+    mem_free(c);
+}
+
+int pki_cert_parse(struct str pem_or_der, struct pki_cert **ret_cert)
+{
+    if (pem_or_der.n > PKI_FILE_MAX_BYTES)
+        return -EFBIG;
+    X509_AUTO *x509 = NULL;
+    /* DER of a certificate begins with a SEQUENCE tag, no text does. */
+    if (pem_or_der.n && pem_or_der.p[0] == 0x30) {
+        const unsigned char *p = (const unsigned char *) pem_or_der.p;
+        x509 = d2i_X509(NULL, &p, (long) pem_or_der.n);
+    } else {
+        BIO_AUTO *bio = BIO_new_mem_buf(pem_or_der.p ? pem_or_der.p : "", (int) pem_or_der.n);
+        if (bio)
+            x509 = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL);
+    }
+    if (!x509)
+        return pki_openssl_error(NULL);
+    *ret_cert = pki_cert_of_x509(x509);
+    return 0;
+}
+
+int pki_cert_load(const char *path, struct pki_cert **ret_cert)
+{
+    BUF_AUTO content = {0};
+    int r = pki_file_read(path, &content);
+    if (r < 0)
+        return r;
+    return pki_cert_parse(buf_str(&content), ret_cert);
+}
+
+struct str pki_cert_pem(struct arena *a, const struct pki_cert *c)
+{
+    BIO_AUTO *bio = BIO_new(BIO_s_mem());
+    int ok = bio && PEM_write_bio_X509(bio, c->x509);
+    assert(ok);
+    (void) ok;
+    return pki_bio_str(a, bio);
+}
+
+int pki_cert_save(const struct pki_cert *c, const char *path)
+{
+    ARENA_AUTO a = arena_new();
+    return pki_file_write(path, pki_cert_pem(a, c), 0644);
+}
+
+static struct str entry_text(struct arena *a, const X509_NAME *subject, int index)
+{
+    unsigned char *utf8 = NULL;
+    int n =
+        ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+    if (n < 0) {
+        (void) pki_openssl_error(NULL);
+        return STR("");
+    }
+    struct str text = arena_str(a, str_range((char *) utf8, (size_t) n));
+    OPENSSL_free(utf8);
+    return text;
+}
+
+/* The last one counts when there are several, as in Go, by whose reading Kubernetes names its
+ * users. */
+struct str pki_cert_common_name(struct arena *a, const struct pki_cert *c)
+{
+    const X509_NAME *subject = X509_get_subject_name(c->x509);
+    int found = -1;
+    for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;)
+        found = i;
+    return found < 0 ? STR("") : entry_text(a, subject, found);
+}
+
+size_t pki_cert_organizations(struct arena *a, const struct pki_cert *c, struct str **ret_names)
+{
+    const X509_NAME *subject = X509_get_subject_name(c->x509);
+    struct str *names = ARENA_ARRAY(a, struct str, X509_NAME_entry_count(subject));
+    size_t n = 0;
+    for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_organizationName, i)) >= 0;)
+        names[n++] = entry_text(a, subject, i);
+    *ret_names = names;
+    return n;
+}
+
+int64_t pki_cert_not_after(const struct pki_cert *c)
+{
+    struct tm tm = {0};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(c->x509), &tm) != 1) {
+        (void) pki_openssl_error(NULL);
+        return 0; /* unreadable counts as long over */
+    }
+    return timegm(&tm);
+}
+
+bool pki_cert_has_name(const struct pki_cert *c, struct str dns_or_ip)
+{
+    if (dns_or_ip.n == 0)
+        return false;
+    ARENA_AUTO a = arena_new();
+    const char *name = arena_strz(a, dns_or_ip);
+    unsigned char address[16];
+    int r = 0;
+    if (inet_pton(AF_INET, name, address) == 1)
+        r = X509_check_ip(c->x509, address, 4, 0);
+    else if (inet_pton(AF_INET6, name, address) == 1)
+        r = X509_check_ip(c->x509, address, 16, 0);
+    else
+        r = X509_check_host(
+            c->x509, name, dns_or_ip.n,
+            X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL);
+    if (r < 0)
+        (void) pki_openssl_error(NULL);
+    return r == 1;
+}

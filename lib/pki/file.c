@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "pki/openssl.h"
+
+static void close_fd(const int *fd)
+{
+    if (*fd >= 0)
+        (void) close(*fd);
+}
+#define FD_AUTO CLEANUP(close_fd) int
+
+int pki_file_read(const char *path, struct buf *ret_content)
+{
+    FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    BUF_AUTO content = {0};
+    for (;;) {
+        /* One byte past the limit tells too large from just full. */
+        size_t room = MIN((size_t) 16 * 1024, PKI_FILE_MAX_BYTES + 1 - content.n);
+        ssize_t n = read(fd, buf_reserve(&content, room), room);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        content.n += (size_t) n;
+        if (content.n > PKI_FILE_MAX_BYTES)
+            return -EFBIG;
+    }
+    *ret_content = content;
+    content = (struct buf){0};
+    return 0;
+}
+
+static int write_all(int fd, struct str content)
+{
+    while (content.n) {
+        ssize_t n = write(fd, content.p, content.n);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        content = str_from(content, (size_t) n);
+    }
+    return 0;
+}
+
+/* Makes the rename itself durable. */
+static int sync_directory_of(const char *path)
+{
+    char *copy = mem_strdup(path);
+    FD_AUTO fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    mem_free(copy);
+    return r;
+}
+
+int pki_file_write(const char *path, struct str content, unsigned mode)
+{
+    BUF_AUTO temporary = {0};
+    buf_printf(&temporary, "%s.XXXXXX", path);
+    /* Created 0600: a key is never readable by others, not even for a moment. */
+    FD_AUTO fd = mkostemp(temporary.p, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int r = write_all(fd, content);
+    if (r == 0 && (fchmod(fd, (mode_t) mode) < 0 || fsync(fd) < 0 || rename(temporary.p, path) < 0))
+        r = -errno;
+    if (r < 0) {
+        (void) unlink(temporary.p);
+        return r;
+    }
+    return sync_directory_of(path);
+}
