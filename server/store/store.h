@@ -53,7 +53,8 @@ struct store_write {
     void (*on_done)(struct store_write *w);
 
     /* Results, valid from on_done on. */
-    int result; /* 0; -EEXIST create of a key that exists; -ENOENT gone; -ESTALE another revision; -ENOSPC disk full; -EIO */
+    int result; /* 0; -EEXIST create of a key that exists; -ENOENT gone; -ESTALE another revision; -ENOSPC disk full; -EIO;
+                   -EINVAL no valid key, or an object larger than OBJECT_MAX_BYTES */
     int64_t revision;
     struct object *committed; /* with one reference for the submitter; on -EEXIST and -ESTALE: the current version */
 
@@ -133,7 +134,8 @@ int store_history(struct store *s, struct str collection, int64_t from, int64_t 
 
 /* ---- upkeep ------------------------------------------------------------------------------- */
 
-/* Forgets history up to `before` (clamped to the newest revision); done by the store itself by age and size. */
+/* Forgets what came before the revision `before` (clamped to the newest): reads and feeds may still begin at it, and
+ * store_compacted() is the one below. Done by the store itself by age and size. Not from on_done or on_events. */
 void store_compact(struct store *s, int64_t before);
 
 struct store_stats {
