@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TLS server contexts: certificate, trusted client CA, ALPN, tickets. One context per loop shares ticket keys
- * with its siblings through the tls_config, which also swaps the certificate without a restart. */
+/* TLS server contexts: certificate, trusted client CA, ALPN, tickets. One context per loop shares
+ * ticket keys with its siblings through the tls_config, which also swaps the certificate without a
+ * restart. */
 #pragma once
 
 #include "base/arena.h"
