@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/kind.h"
+#include "api/names.h"
 #include "base/clock.h"
 
 enum write_operation { WRITE_CREATE, WRITE_UPDATE };
@@ -36,9 +37,9 @@ struct kind_hooks {
     void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
     void (*validate_update)(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes);
-    /* How metadata.name must look; NULL: DNS-1123 subdomain. Returns the message of what is wrong,
-     * or STR_NONE. is_prefix: it is a generateName. */
-    struct str (*check_name)(struct arena *a, struct str name, bool is_prefix);
+    /* How metadata.name must look; NULL: DNS-1123 subdomain. is_prefix: it is a generateName. */
+    struct name_errors (*check_name)(struct arena *a, struct str name, bool is_prefix);
+    bool judges_meta_once; /* its own rules leave metadata alone, see object_meta_validate_update() */
     /* For kinds with `storedAs`: become the kind's from_stored and to_stored. */
     void (*from_stored)(struct arena *a, struct json *object);
     void (*to_stored)(struct arena *a, struct json *object);
