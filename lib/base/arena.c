@@ -16,9 +16,17 @@ struct block {
     _Alignas(max_align_t) char bytes[];
 };
 
+/* What to call at the end; lives in the arena. */
+struct ending {
+    void (*fn)(void *p);
+    void *p;
+    struct ending *earlier;
+};
+
 struct arena {
     struct block *newest;
     size_t used;
+    struct ending *endings;
 };
 
 static struct block *block_new(size_t capacity, struct block *older)
@@ -37,10 +45,26 @@ struct arena *arena_new(void)
     return a;
 }
 
+static void run_endings(struct arena *a)
+{
+    struct ending *e = a->endings;
+    a->endings = NULL;
+    for (; e; e = e->earlier)
+        e->fn(e->p);
+}
+
+void arena_on_free(struct arena *a, void (*fn)(void *p), void *p)
+{
+    struct ending *e = arena_alloc(a, sizeof(*e));
+    *e = (struct ending){.fn = fn, .p = p, .earlier = a->endings};
+    a->endings = e;
+}
+
 void arena_free(struct arena *a)
 {
     if (!a)
         return;
+    run_endings(a);
     for (struct block *b = a->newest; b;) {
         struct block *older = b->older;
         mem_free(b);
@@ -51,6 +75,7 @@ void arena_free(struct arena *a)
 
 void arena_reset(struct arena *a)
 {
+    run_endings(a);
     struct block *first = a->newest;
     while (first->older) {
         struct block *older = first->older;

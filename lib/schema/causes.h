@@ -28,6 +28,7 @@ struct cause {
 
 /* Bounded: past CAUSES_MAX further ones are counted only. */
 #define CAUSES_MAX 1000
+#define CAUSE_VALUE_MAX_BYTES 16384 /* of a quoted value; the rest is cut off */
 
 struct causes {
     struct arena *arena;
@@ -41,9 +42,28 @@ void causes_init(struct causes *c, struct arena *a);
 struct str cause_reason(enum cause_type type);
 
 /* Appends one. value NULL where the type shows none; it is rendered as Go's field.Error does (strings
- * quoted, numbers plain, objects and arrays as JSON). detail is a printf format; may be "". */
+ * quoted, numbers plain, objects and arrays as JSON). detail is a printf format; may be "". field NULL is
+ * written "<nil>", as Go writes the path of nothing. */
 void causes_add(struct causes *c, enum cause_type type, const struct field_path *field,
                 const struct json *value, const char *detail, ...) PRINTF_LIKE(5, 6);
-/* "Unsupported value: \"x\": supported values: \"a\", \"b\"" with the values sorted as Go does. */
+/* "Unsupported value: \"x\": supported values: \"a\", \"b\"" in the order given. */
 void causes_add_not_supported(struct causes *c, const struct field_path *field, const struct json *value,
                               const struct str *supported, size_t n_supported);
+
+/* The same with what is already text. */
+void causes_add_text(struct causes *c, enum cause_type type, struct str field, const struct json *value,
+                     struct str detail);
+/* "supported values: \"a\", \"b\"" */
+void causes_write_supported(struct buf *b, const struct str *supported, size_t n_supported);
+/* Go's %q. */
+void causes_quote(struct buf *b, struct str s);
+/* JSON as Go's encoder writes it: keys sorted, no HTML markup. Stops soon after max_bytes. */
+void causes_write_json(struct arena *a, struct buf *b, const struct json *v, size_t max_bytes);
+
+/* A point to return to: what was added since is forgotten. */
+struct causes_mark {
+    struct cause **last;
+    size_t n;
+};
+struct causes_mark causes_mark(const struct causes *c);
+void causes_rewind(struct causes *c, struct causes_mark mark);

@@ -67,19 +67,26 @@ const struct schema *schema_object_meta(void);
 
 /* ---- what a schema does ------------------------------------------------------------------- */
 
-/* Fills defaults, also below freshly defaulted objects; drops nulls that are not nullable and have a
- * default, as kube-apiserver does. Copies what it changes on the way down (values may be shared). */
+/* Fills defaults, also below freshly defaulted objects; members that are null and not nullable take their
+ * default or are dropped, as kube-apiserver does. Changes value in place; defaults are cloned into a. */
 void schema_default(struct arena *a, const struct schema *schema, struct json *value);
 
 struct unknown_field {
     struct str path; /* spec.nope, spec.list[0].nope */
     struct unknown_field *next;
 };
+/* At most so many are listed; all are removed. */
+#define SCHEMA_MAX_UNKNOWN 1000
 /* Removes what the schema does not know (respecting preserve-unknown-fields and embedded resources, whose
- * apiVersion, kind and metadata stay) and lists it when ret_unknown is not NULL. At the root, apiVersion,
- * kind and metadata always stay. */
+ * apiVersion, kind and metadata stay) and lists it when ret_unknown is not NULL, in kube-apiserver's order:
+ * metadata's, the rest sorted, that of embedded metadata. At the root, apiVersion, kind and metadata always
+ * stay; of metadata, the root's and an embedded one, only what ObjectMeta has stays. Changes in place. */
 void schema_prune(struct arena *a, const struct schema *schema, struct json *value,
                   struct unknown_field **ret_unknown);
+
+/* What kube-apiserver's decoder refuses before validation: metadata of an embedded resource that is no
+ * ObjectMeta. STR_NONE, or the text behind `... cannot be handled as a Device: `. */
+struct str schema_malformed(struct arena *a, const struct schema *schema, const struct json *value);
 
 /* Appends every violation, in kube-apiserver's words. old_value (may be NULL) is for ratcheting: what did
  * not change is not judged again. */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kube-apiserver checks beside the schema: that sets and maps of items hold nothing twice. */
+#include "schema/schema_internal.h"
+
+#define SMALL_LIST 16 /* items up to which comparing each pair beats an index */
+
+struct list_walk {
+    struct causes *causes; /* NULL: only count */
+    size_t n_errors;
+};
+
+static void check_lists(struct list_walk *w, const struct schema *s, const struct json *value,
+                        const struct field_path *at);
+
+/* ---- equality of items -------------------------------------------------------------------- */
+
+static bool same_keys(const struct schema *s, const struct json *a, const struct json *b)
+{
+    for (size_t i = 0; i < s->n_list_map_keys; i++) {
+        const struct json *x = json_get(a, s->list_map_keys[i]),
+                          *y = json_get(b, s->list_map_keys[i]);
+        if (!(x && y ? json_equal(x, y) : x == y))
+            return false;
+    }
+    return true;
+}
+
+/* What identifies an item of a map: the members that are keys. */
+static struct json keys_of(struct arena *a, const struct schema *s, const struct json *item)
+{
+    struct json keys = json_object();
+    for (size_t i = 0; i < s->n_list_map_keys; i++) {
+        const struct json *key = json_get(item, s->list_map_keys[i]);
+        if (key)
+            (void) json_set(a, &keys, s->list_map_keys[i], *key);
+    }
+    return keys;
+}
+
+static void add_duplicate(struct list_walk *w, const struct schema *s, const struct json *list,
+                          size_t i, const struct field_path *at)
+{
+    w->n_errors++;
+    if (!w->causes)
+        return;
+    struct field_path here = FIELD_INDEX(at, (int64_t) i);
+    struct json shown = list->items[i];
+    if (s->list_type == SCHEMA_LIST_MAP)
+        shown = keys_of(w->causes->arena, s, &shown);
+    causes_add(w->causes, CAUSE_DUPLICATE, &here, &shown, "%s", "");
+}
+
+/* Reports the second of equal items, once for each set of equals. */
+static void find_duplicates_small(struct list_walk *w, const struct schema *s,
+                                  const struct json *list, const struct field_path *at)
+{
+    for (size_t i = 1; i < list->n; i++) {
+        size_t n_same = 0;
+        for (size_t k = 0; k < i; k++)
+            n_same += s->list_type == SCHEMA_LIST_MAP
+                          ? same_keys(s, &list->items[i], &list->items[k])
+                          : json_equal(&list->items[i], &list->items[k]);
+        if (n_same == 1)
+            add_duplicate(w, s, list, i, at);
+    }
+}
+
+static void find_duplicates_large(struct list_walk *w, const struct schema *s,
+                                  const struct json *list, const struct field_path *at)
+{
+    ARENA_AUTO a = arena_new();
+    struct map seen = {0};
+    static char once, twice; /* marks only: their addresses tell them apart */
+    for (size_t i = 0; i < list->n; i++) {
+        struct json key = list->items[i];
+        if (s->list_type == SCHEMA_LIST_MAP)
+            key = keys_of(a, s, &key);
+        BUF_AUTO text = {0};
+        causes_write_json(a, &text, &key, SIZE_MAX);
+        struct str name = arena_str(a, buf_str(&text));
+        void *before = map_put(&seen, name, &once);
+        if (before)
+            (void) map_put(&seen, name, &twice);
+        if (before == &once)
+            add_duplicate(w, s, list, i, at);
+    }
+    map_done(&seen);
+}
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+/* False when the list is no map at all, which is then the only error. */
+static bool is_list_of_objects(struct list_walk *w, const struct json *list,
+                               const struct field_path *at)
+{
+    JSON_FOR_EACH_ITEM (list, item) {
+        if (json_is(item, JSON_OBJECT) || json_is(item, JSON_NULL))
+            continue;
+        w->n_errors++;
+        struct field_path here = FIELD_INDEX(at, item - list->items);
+        if (w->causes)
+            causes_add(w->causes, CAUSE_INVALID, &here, item,
+                       "must be an object for an array of list-type map");
+        return false;
+    }
+    return true;
+}
+
+static void check_array(struct list_walk *w, const struct schema *s, const struct json *value,
+                        const struct field_path *at)
+{
+    bool is_unique = s->list_type != SCHEMA_LIST_ATOMIC;
+    if (s->list_type == SCHEMA_LIST_MAP && !is_list_of_objects(w, value, at))
+        is_unique = false;
+    if (is_unique && value->n <= SMALL_LIST)
+        find_duplicates_small(w, s, value, at);
+    else if (is_unique)
+        find_duplicates_large(w, s, value, at);
+    if (!s->items || !s->items->rules->needs_structure_check)
+        return;
+    for (size_t i = 0; i < value->n; i++) {
+        struct field_path here = FIELD_INDEX(at, (int64_t) i);
+        check_lists(w, s->items, &value->items[i], &here);
+    }
+}
+
+static void check_lists(struct list_walk *w, const struct schema *s, const struct json *value,
+                        const struct field_path *at)
+{
+    if (!s->rules->needs_structure_check)
+        return;
+    if (value->type == JSON_ARRAY)
+        check_array(w, s, value, at);
+    JSON_FOR_EACH_MEMBER (value, m) {
+        struct str name = json_str(&m->key);
+        const struct schema *property = schema_property(s, name);
+        struct field_path here = property ? FIELD_NAME(at, name) : FIELD_KEY(at, name);
+        if (property || s->additional_properties)
+            check_lists(w, property ? property : s->additional_properties, &m->value, &here);
+    }
+}
+
+size_t schema_check_lists(const struct schema *schema, const struct json *value,
+                          const struct field_path *at, struct causes *causes)
+{
+    struct list_walk w = {.causes = causes};
+    check_lists(&w, schema, value, at);
+    return w.n_errors;
+}
