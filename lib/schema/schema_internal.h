@@ -39,7 +39,7 @@ struct schema_rules {
     const struct str *required;
     size_t n_required;
     struct schema_list all_of, any_of, one_of;
-    const struct schema * not ;
+    const struct schema *none_of; /* `not` */
 
     /* Properties with a default; each of them knows its place here. */
     const struct schema **defaulted;
