@@ -28,6 +28,9 @@ struct call_input {
     struct str body;
 };
 
+/* Copies the strings of an input, all but the body, so that they outlive the request they came with. */
+void call_input_copy(struct arena *a, struct call_input *in);
+
 struct call_warning {
     struct str text;
     struct call_warning *next;
@@ -50,7 +53,7 @@ struct call {
 
     const struct kind *kind;
     const struct kind_subresource *subresource; /* NULL: the object itself */
-    struct media media; /* the form of the answer */
+    struct media_choice media; /* the form of the answer */
     bool is_dry_run;
     struct status status; /* code != 0: the call has failed */
     struct call_reply reply;
@@ -66,6 +69,8 @@ struct call {
     void (*on_written)(struct call *c);
     struct str key;
     void *verb_state;
+    void *patch; /* of verb_patch */
+    void (*on_release)(struct call *c); /* frees what verb_state holds outside the arena */
     int n_attempts;
 };
 

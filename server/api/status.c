@@ -266,7 +266,7 @@ static void write_causes(struct buf *b, const struct status *st)
             buf_append_char(b, ',');
     }
     if (st->cause_reason.n)
-        write_cause(b, st->cause_reason, st->cause_message, STR_NONE);
+        write_cause(b, st->cause_reason, st->cause_message, st->cause_field);
     buf_append_char(b, ']');
 }
 

@@ -14,7 +14,7 @@ struct status {
     bool has_details;   /* `details: {}` is written even when empty */
     struct str name, group, kind, uid; /* of details */
     const struct cause *causes;        /* with `field` */
-    struct str cause_reason, cause_message; /* a single cause without field */
+    struct str cause_reason, cause_message, cause_field; /* a single cause of no validation */
     int retry_after_s;  /* 0: none */
     struct str continue_token; /* metadata.continue of an expired list */
 };

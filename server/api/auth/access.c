@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/auth/access.h"
+
+#include <errno.h>
+
+struct user access_user(struct arena *a, const struct stream_peer *peer)
+{
+    (void) a;
+    static const struct str unauthenticated[] = {{"system:unauthenticated", 22}};
+    if (!peer->has_certificate)
+        return (struct user){STR(USER_ANONYMOUS), unauthenticated, 1};
+    return (struct user){peer->common_name, peer->organizations, peer->n_organizations};
+}
+
+static bool is_master(const struct user *u)
+{
+    for (size_t i = 0; i < u->n_groups; i++)
+        if (str_is(u->groups[i], GROUP_MASTERS))
+            return true;
+    return false;
+}
+
+static bool is_anonymous(const struct user *u)
+{
+    return str_is(u->name, USER_ANONYMOUS);
+}
+
+int access_check_resource(const struct user *u, const struct call_input *in, struct status *st)
+{
+    const struct request_path *p = &in->path;
+    if (is_master(u))
+        return 0;
+    if (is_anonymous(u))
+        return status_unauthorized(st);
+    struct str resource = p->subresource.n ? arena_printf(st->arena, "%.*s/%.*s", STR_ARG(p->resource), STR_ARG(p->subresource))
+                                           : p->resource;
+    struct str where = p->namespace.n ? arena_printf(st->arena, "in the namespace \"%.*s\"", STR_ARG(p->namespace))
+                                      : STR("at the cluster scope");
+    struct str full = p->group.n ? arena_printf(st->arena, "%.*s.%.*s", STR_ARG(p->resource), STR_ARG(p->group)) : p->resource;
+    struct str name = p->name.n ? arena_printf(st->arena, " \"%.*s\"", STR_ARG(p->name)) : STR("");
+    (void) status_fail(st, 403, "Forbidden",
+                       "%.*s%.*s is forbidden: User \"%.*s\" cannot %.*s resource \"%.*s\" in API group \"%.*s\" %.*s",
+                       STR_ARG(full), STR_ARG(name), STR_ARG(u->name), STR_ARG(verb_name(in->verb)), STR_ARG(resource),
+                       STR_ARG(p->group), STR_ARG(where));
+    st->has_details = true;
+    st->name = p->name;
+    st->group = p->group;
+    st->kind = p->resource;
+    return -EPERM;
+}
+
+/* Load balancers and clients that look for a server have no credentials. */
+static bool is_public(struct str path)
+{
+    static const struct str roots[] = {{"/healthz", 8}, {"/livez", 6}, {"/readyz", 7}, {"/version", 8}};
+    for (size_t i = 0; i < N_ELEMENTS(roots); i++)
+        if (str_starts_with(path, roots[i]) && (path.n == roots[i].n || path.p[roots[i].n] == '/'))
+            return true;
+    return false;
+}
+
+int access_check_path(const struct user *u, struct str method, struct str path, struct status *st)
+{
+    static const struct {
+        const char *method, *verb;
+    } verbs[] = {{"GET", "get"}, {"HEAD", "head"}, {"POST", "post"}, {"PUT", "put"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+    if (is_master(u) || is_public(path))
+        return 0;
+    if (is_anonymous(u))
+        return status_unauthorized(st);
+    const char *verb = "get";
+    for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
+        if (str_is(method, verbs[i].method))
+            verb = verbs[i].verb;
+    (void) status_fail(st, 403, "Forbidden", "forbidden: User \"%.*s\" cannot %s path \"%.*s\"", STR_ARG(u->name), verb,
+                       STR_ARG(path));
+    st->has_details = true;
+    return -EPERM;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/body.h"
+
+#include <errno.h>
+
+#include "api/decode.h"
+#include "json/yaml.h"
+
+#define BODY_QUOTED_BYTES 30
+
+int body_value(struct call *c, bool is_yaml, struct json_parse_result *ret)
+{
+    return is_yaml ? yaml_parse(c->arena, c->in.body, ret) : json_parse(c->arena, c->in.body, ret);
+}
+
+/* The first bytes of the body as kube-apiserver quotes them. */
+static struct str quoted_body(struct call *c)
+{
+    struct str body = c->in.body;
+    if (!body.n)
+        return STR("<empty>");
+    if (body.n <= BODY_QUOTED_BYTES)
+        return body;
+    return arena_printf(c->arena, "%.*s ...", BODY_QUOTED_BYTES, body.p);
+}
+
+static int unrecognized(struct call *c, struct str why)
+{
+    return status_bad_request(&c->status,
+                              "the object provided is unrecognized (must be of type %.*s): couldn't get "
+                              "version/kind; json parse error: %.*s (%.*s)",
+                              STR_ARG(c->kind->kind), STR_ARG(why), STR_ARG(quoted_body(c)));
+}
+
+static const char *go_type_name(const struct json *v)
+{
+    switch ((enum json_type) v->type) {
+    case JSON_ARRAY:
+        return "array";
+    case JSON_STRING:
+        return "string";
+    case JSON_BOOL:
+        return "bool";
+    case JSON_INT:
+    case JSON_DOUBLE:
+        return "number";
+    default:
+        return "object";
+    }
+}
+
+static int wrong_kind(struct call *c, struct str version, struct str kind, struct str api_version)
+{
+    return status_bad_request(&c->status,
+                              "%.*s in version \"%.*s\" cannot be handled as a %.*s: no kind \"%.*s\" is "
+                              "registered for version \"%.*s\"",
+                              STR_ARG(kind), STR_ARG(version), STR_ARG(c->kind->kind), STR_ARG(kind),
+                              STR_ARG(api_version));
+}
+
+static struct str version_of(struct str api_version)
+{
+    ptrdiff_t slash = str_find(api_version, '/');
+    return slash < 0 ? api_version : str_from(api_version, (size_t) slash + 1);
+}
+
+/* apiVersion and kind must be the request's; natives may leave either out, custom resources neither. */
+static int check_type_meta(struct call *c, struct json *object)
+{
+    struct str api_version = json_get_str(object, STR("apiVersion"));
+    struct str kind = json_get_str(object, STR("kind"));
+    if (!c->kind->is_native) {
+        const char *missing = !kind.n ? "Kind" : !api_version.n ? "apiVersion" : NULL;
+        if (missing)
+            return status_bad_request(&c->status, "Object '%s' is missing in '%.*s'", missing,
+                                      STR_ARG(json_text(c->arena, object)));
+    }
+    api_version = api_version.n ? api_version : c->kind->api_version;
+    kind = kind.n ? kind : c->kind->kind;
+    if (!str_eq(api_version, c->kind->api_version) && !c->kind->is_native)
+        return status_bad_request(&c->status,
+                                  "the API version in the data (%.*s) does not match the expected API version (%.*s)",
+                                  STR_ARG(api_version), STR_ARG(c->kind->api_version));
+    if (!str_eq(kind, c->kind->kind) && !c->kind->is_native)
+        return wrong_kind(c, version_of(api_version), kind, api_version);
+    if (!str_eq(api_version, c->kind->api_version) || !str_eq(kind, c->kind->kind))
+        return wrong_kind(c, version_of(api_version), kind, api_version);
+    (void) json_set(c->arena, object, STR("apiVersion"), json_string(api_version));
+    (void) json_set(c->arena, object, STR("kind"), json_string(kind));
+    return 0;
+}
+
+int body_object(struct call *c, struct json **ret_object)
+{
+    enum media_encoding encoding = MEDIA_JSON;
+    int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
+    if (r < 0)
+        return r;
+    struct json_parse_result parsed = {0};
+    if (body_value(c, encoding == MEDIA_YAML, &parsed) < 0)
+        return unrecognized(c, parsed.error);
+    struct json *object = parsed.value;
+    if (object->type == JSON_NULL)
+        *object = json_object();
+    if (object->type != JSON_OBJECT)
+        return unrecognized(c, arena_printf(c->arena, "json: cannot unmarshal %s into Go value",
+                                            go_type_name(object)));
+    r = check_type_meta(c, object);
+    if (r == 0)
+        r = body_check_types(c, object, false);
+    if (r == 0)
+        r = body_check_fields(c, object, parsed.duplicates, false);
+    *ret_object = object;
+    return r;
+}
+
+/* ---- field validation --------------------------------------------------------------------- */
+
+static enum field_validation validation_mode(struct call *c)
+{
+    struct str asked = request_parameter(&c->in.query, "fieldValidation");
+    return str_is(asked, "Strict") ? FIELDS_STRICT : str_is(asked, "Ignore") ? FIELDS_IGNORE : FIELDS_WARN;
+}
+
+/* A failure that a patch caused quotes the object it would have made; any other names the kind. */
+static int fail_fields(struct call *c, struct str patched, struct str why)
+{
+    if (!patched.p)
+        return status_bad_request(&c->status, "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
+                                  STR_ARG(c->kind->kind), STR_ARG(c->kind->version), STR_ARG(c->kind->kind),
+                                  STR_ARG(why));
+    struct causes causes;
+    causes_init(&causes, c->arena);
+    struct json quoted = json_string(patched);
+    struct field_path at = FIELD_NAME(NULL, STR("patch"));
+    causes_add(&causes, CAUSE_INVALID, &at, &quoted, "%.*s", STR_ARG(why));
+    return status_invalid(&c->status, STR(""), STR(""), STR(""), &causes);
+}
+
+/* One finding: a warning now, and part of the text that a strict writer gets. */
+static void report_field(struct call *c, enum field_validation mode, struct buf *text, struct str one)
+{
+    if (mode == FIELDS_WARN)
+        call_warn(c, one);
+    if (text->n)
+        buf_append_str(text, STR(", "));
+    buf_append_str(text, one);
+}
+
+int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
+                      bool from_patch)
+{
+    struct unknown_field *unknown = NULL;
+    enum field_validation mode = validation_mode(c);
+    struct str patched = from_patch && mode == FIELDS_STRICT ? json_text(c->arena, object) : STR_NONE;
+    schema_prune(c->arena, c->kind->schema, object, mode == FIELDS_IGNORE ? NULL : &unknown);
+    if (mode == FIELDS_IGNORE || (!unknown && !duplicates))
+        return 0;
+
+    BUF_AUTO text = {0};
+    for (const struct json_duplicate *d = duplicates; d; d = d->next)
+        report_field(c, mode, &text,
+                     d->yaml_message.n ? d->yaml_message
+                                       : arena_printf(c->arena, "duplicate field \"%.*s\"", STR_ARG(d->path)));
+    for (const struct unknown_field *u = unknown; u; u = u->next)
+        report_field(c, mode, &text, arena_printf(c->arena, "unknown field \"%.*s\"", STR_ARG(u->path)));
+    if (mode == FIELDS_WARN)
+        return 0;
+    return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
+}
+
+int body_check_types(struct call *c, struct json *object, bool from_patch)
+{
+    struct str why = STR_NONE;
+    if (decode_object(c->arena, c->kind, object, &why) == 0)
+        return 0;
+    return fail_fields(c, from_patch ? json_text(c->arena, object) : STR_NONE, why);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of a write: bytes to a value of the call's kind, with field validation. */
+#pragma once
+
+#include "api/call.h"
+
+enum field_validation { FIELDS_WARN, FIELDS_STRICT, FIELDS_IGNORE };
+
+/* The object of a create or update, parsed and checked to be of the call's kind (apiVersion and kind filled in where a native
+ * kind lets them be left out), pruned to its schema. */
+int body_object(struct call *c, struct json **ret_object);
+/* A patch or options document in JSON, or in YAML (which JSON is part of). what: "patch". */
+int body_value(struct call *c, bool is_yaml, struct json_parse_result *ret);
+
+/* Judges unknown and duplicate fields by the fieldValidation parameter: warnings, or a failure with `context` before the text.
+ * Removes the unknown ones from object. from_patch: the object came about by a patch, so the failure is a 422 that quotes it. */
+int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
+                      bool from_patch);
+/* Decodes as Go would (see decode.h): 400 on a wrong JSON type, in the words of Go's decoder. */
+int body_check_types(struct call *c, struct json *object, bool from_patch);

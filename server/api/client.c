@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/call.h"
+#include "base/alloc.h"
+
+struct local_client {
+    struct kube_client client;
+    struct api *api;
+    char *manager;
+
+    /* The watch: the store's thread appends, our own delivers. */
+    struct store_follower follower;
+    bool is_watching, is_stopping;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct store_event **queue;
+    size_t n_queue, capacity;
+    void (*on_event)(void *ctx, const struct kube_event *e);
+    void *ctx;
+};
+
+/* ---- requests ----------------------------------------------------------------------------- */
+
+struct local_call {
+    struct call call;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool must_continue, is_done;
+};
+
+static void signal_flag(struct local_call *l, bool *flag)
+{
+    (void) pthread_mutex_lock(&l->lock);
+    *flag = true;
+    (void) pthread_cond_signal(&l->wake);
+    (void) pthread_mutex_unlock(&l->lock);
+}
+
+static void on_resume(struct call *c)
+{
+    struct local_call *l = CONTAINER_OF(c, struct local_call, call);
+    signal_flag(l, &l->must_continue);
+}
+
+static void on_done(struct call *c)
+{
+    struct local_call *l = CONTAINER_OF(c, struct local_call, call);
+    signal_flag(l, &l->is_done);
+}
+
+/* Runs the call to its end on this thread, which sleeps while the store writes. */
+static void run(struct local_call *l)
+{
+    call_run(&l->call);
+    for (;;) {
+        (void) pthread_mutex_lock(&l->lock);
+        while (!l->is_done && !l->must_continue)
+            (void) pthread_cond_wait(&l->wake, &l->lock);
+        bool is_done = l->is_done;
+        l->must_continue = false;
+        (void) pthread_mutex_unlock(&l->lock);
+        if (is_done)
+            return;
+        call_continue(&l->call);
+    }
+}
+
+static struct json *reply_value(struct arena *a, const struct call_reply *r)
+{
+    BUF_AUTO b = {0};
+    for (size_t i = 0; i < r->n_slices; i++)
+        buf_append_str(&b, r->body[i].s);
+    return json_parse_quick(a, buf_str(&b));
+}
+
+static int error_of(int http_code)
+{
+    switch (http_code) {
+    case 404:
+        return -ENOENT;
+    case 409:
+        return -ESTALE;
+    case 403:
+        return -EPERM;
+    case 507:
+        return -ENOSPC;
+    default:
+        return -EINVAL;
+    }
+}
+
+static int local_request(struct kube_client *client, struct arena *a, const struct kube_request *r,
+                         struct json **ret_object, struct status *st)
+{
+    static const struct str masters[] = {{"system:masters", 14}};
+    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
+    struct local_call l = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+    struct call *c = &l.call;
+    c->api = lc->api;
+    c->arena = a;
+    c->resume = on_resume;
+    c->on_done = on_done;
+    c->in = (struct call_input){
+        .user = {STR("system:apiserver"), masters, 1},
+        .path = {.is_resource = true,
+                 .group = r->group,
+                 .version = r->version,
+                 .resource = r->resource,
+                 .namespace = r->namespace,
+                 .name = r->name,
+                 .subresource = r->subresource},
+        .query = request_parse_query(a, r->query),
+        .verb = r->verb,
+        .content_type = r->content_type.n ? r->content_type : STR("application/json"),
+        .user_agent = str_of(lc->manager),
+        .body = r->body ? json_text(a, r->body) : STR(""),
+    };
+    run(&l);
+    int result = 0;
+    if (c->status.code) {
+        *st = c->status;
+        result = str_is(st->reason, "AlreadyExists") ? -EEXIST : error_of(st->code);
+    } else if (ret_object) {
+        *ret_object = reply_value(a, &c->reply);
+    }
+    call_done(c);
+    return result;
+}
+
+/* ---- watching ----------------------------------------------------------------------------- */
+
+static void deliver(struct local_client *lc, enum kube_event_type type, struct str collection, const struct object *o)
+{
+    struct kube_event e = {
+        .type = type,
+        .collection = collection,
+        .namespace = object_span(o, o->head.namespace),
+        .name = object_span(o, o->head.name),
+        .uid = object_span(o, o->head.uid),
+        .is_deleting = o->head.is_deleting,
+        .has_owners = o->head.has_owners,
+        .text = object_text(o),
+    };
+    lc->on_event(lc->ctx, &e);
+}
+
+/* On the store's thread. */
+static void on_store_events(struct store_follower *f, struct store_event *const *events, size_t n, int64_t revision)
+{
+    struct local_client *lc = CONTAINER_OF(f, struct local_client, follower);
+    (void) revision;
+    (void) pthread_mutex_lock(&lc->lock);
+    if (lc->n_queue + n > lc->capacity) {
+        lc->capacity = MAX(lc->capacity * 2, lc->n_queue + n);
+        lc->queue = mem_realloc_array(lc->queue, lc->capacity, sizeof(struct store_event *));
+    }
+    for (size_t i = 0; i < n; i++) {
+        bytes_ref(&events[i]->bytes);
+        lc->queue[lc->n_queue++] = events[i];
+    }
+    (void) pthread_cond_signal(&lc->wake);
+    (void) pthread_mutex_unlock(&lc->lock);
+}
+
+static void deliver_existing(struct local_client *lc)
+{
+    CLEANUP(registry_unrefp) struct registry *r = api_registry(lc->api);
+    size_t position = 0;
+    struct map_entry entry;
+    while (map_next(&r->collections, &position, &entry)) {
+        CLEANUP(store_page_done) struct store_page page = {0};
+        struct store_range range = {.collection = entry.key};
+        if (store_list(api_store(lc->api), &range, &page) < 0)
+            continue;
+        for (size_t i = 0; i < page.n; i++)
+            deliver(lc, KUBE_ADDED, entry.key, page.objects[i]);
+    }
+}
+
+/* Takes everything queued; false when the client is going away. */
+static bool take_queue(struct local_client *lc, struct store_event ***ret_events, size_t *ret_n)
+{
+    (void) pthread_mutex_lock(&lc->lock);
+    while (!lc->n_queue && !lc->is_stopping)
+        (void) pthread_cond_wait(&lc->wake, &lc->lock);
+    bool goes_on = !lc->is_stopping;
+    *ret_events = TAKE(lc->queue);
+    *ret_n = lc->n_queue;
+    lc->n_queue = lc->capacity = 0;
+    (void) pthread_mutex_unlock(&lc->lock);
+    return goes_on;
+}
+
+static void *watch_thread(void *arg)
+{
+    static const enum kube_event_type types[] = {
+        [STORE_ADDED] = KUBE_ADDED, [STORE_MODIFIED] = KUBE_MODIFIED, [STORE_DELETED] = KUBE_DELETED};
+    struct local_client *lc = arg;
+    deliver_existing(lc);
+    struct store_event **events = NULL;
+    size_t n = 0;
+    for (bool goes_on = true; goes_on;) {
+        goes_on = take_queue(lc, &events, &n);
+        for (size_t i = 0; i < n; i++) {
+            if (goes_on)
+                deliver(lc, types[events[i]->type], events[i]->collection, events[i]->object);
+            bytes_unref(&events[i]->bytes);
+        }
+        mem_free(events);
+    }
+    return NULL;
+}
+
+static void local_watch(struct kube_client *client, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
+{
+    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
+    int64_t ignored = 0;
+    lc->on_event = on_event;
+    lc->ctx = ctx;
+    lc->is_watching = true;
+    lc->follower.on_events = on_store_events;
+    store_follow(api_store(lc->api), &lc->follower, &ignored);
+    if (pthread_create(&lc->thread, NULL, watch_thread, lc) != 0)
+        abort();
+}
+
+static void local_free(struct kube_client *client)
+{
+    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
+    if (lc->is_watching) {
+        store_unfollow(api_store(lc->api), &lc->follower);
+        (void) pthread_mutex_lock(&lc->lock);
+        lc->is_stopping = true;
+        (void) pthread_cond_signal(&lc->wake);
+        (void) pthread_mutex_unlock(&lc->lock);
+        (void) pthread_join(lc->thread, NULL);
+    }
+    (void) pthread_mutex_destroy(&lc->lock);
+    (void) pthread_cond_destroy(&lc->wake);
+    mem_free(lc->manager);
+    mem_free(lc);
+}
+
+struct kube_client *kube_client_local(struct api *api, const char *manager)
+{
+    static const struct kube_client_ops ops = {local_request, local_watch, local_free};
+    struct local_client *lc = NEW(struct local_client);
+    lc->client.ops = &ops;
+    lc->api = api;
+    lc->manager = mem_strdup(manager);
+    (void) pthread_mutex_init(&lc->lock, NULL);
+    (void) pthread_cond_init(&lc->wake, NULL);
+    return &lc->client;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client interface: how controllers, the device API and the console reach objects, whether the API server is this process or
+ * another. Requests block; they are for threads that may. */
+#pragma once
+
+#include "api/status.h"
+
+struct kube_request {
+    enum verb verb;
+    struct str group, version, resource; /* version of the kind, e.g. "v1" */
+    struct str namespace, name, subresource;
+    struct str query;        /* "fieldManager=x&force=true", as in a URL */
+    struct str content_type; /* of a patch; STR_NONE: application/json */
+    const struct json *body;
+};
+
+enum kube_event_type { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED };
+
+struct kube_event {
+    enum kube_event_type type;
+    struct str collection; /* "configmaps", "devices.eve.lfedge.org" */
+    struct str namespace, name, uid;
+    bool is_deleting, has_owners;
+    struct str text; /* the object; parse it when more is needed */
+};
+
+struct kube_client;
+
+struct kube_client_ops {
+    int (*request)(struct kube_client *c, struct arena *a, const struct kube_request *r, struct json **ret_object,
+                   struct status *st);
+    /* All objects of all kinds as ADDED, then everything that changes, in order, one call at a time, until kube_client_free().
+     * on_event runs on a thread of the client's; strings live for the call. */
+    void (*watch)(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx);
+    void (*free)(struct kube_client *c);
+};
+
+/* Embed first. */
+struct kube_client {
+    const struct kube_client_ops *ops;
+};
+
+/* 0 and the object (or Status of a delete, or list), or a negative errno with st filled: -ENOENT not found, -EEXIST, -ESTALE conflict. */
+static inline int kube_request(struct kube_client *c, struct arena *a, const struct kube_request *r,
+                               struct json **ret_object, struct status *st)
+{
+    return c->ops->request(c, a, r, ret_object, st);
+}
+static inline void kube_watch(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
+{
+    c->ops->watch(c, on_event, ctx);
+}
+static inline void kube_client_free(struct kube_client *c)
+{
+    if (c)
+        c->ops->free(c);
+}
+
+struct api;
+/* The API server of this process. manager is the field manager of its writes ("seth-controllers"). */
+struct kube_client *kube_client_local(struct api *api, const char *manager);

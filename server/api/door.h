@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One loop's half of the API server: from an HTTP exchange to a call and back. */
+#pragma once
+
+#include "api/discovery.h"
+#include "api/openapi.h"
+#include "api/server.h"
+#include "api/watch.h"
+
+/* The server's documents about one registry; replaced with it. */
+struct documents {
+    atomic_uint refs;
+    struct discovery *discovery;
+    struct openapi *openapi;
+};
+struct documents *documents_new(struct registry *r, const struct discovery_options *o);
+struct documents *documents_ref(struct documents *d);
+void documents_unref(struct documents *d);
+DEFINE_CLEANUP(struct documents *, documents_unref)
+
+struct door {
+    struct api_server *server;
+    struct api *api;
+    struct loop *loop;
+    struct http_server *http;
+    struct watch_hub *hub;
+    const struct health *health;
+};
+
+/* With a reference. */
+struct documents *api_server_documents(struct api_server *s);
+
+/* http_server_options.on_request and error_body, ctx is the door. */
+void door_on_request(void *door, struct http_exchange *x);
+struct slice door_error_body(void *door, int status, struct str reason, struct str *ret_content_type);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/scale.h"
+
+#include <errno.h>
+
+#include "api/codec.h"
+#include "api/write.h"
+#include "json/yaml.h"
+#include "schema/patch.h"
+
+#define SCALE_VERSION "autoscaling/v1"
+
+static int64_t int_at(const struct jsonpath *path, const struct json *object)
+{
+    const struct json *v = path ? jsonpath_first(path, object) : NULL;
+    return json_is(v, JSON_INT) ? v->i : 0;
+}
+
+/* What a Scale shows of an object. */
+static struct json *scale_of(struct call *c, const struct json *object)
+{
+    static const char *const shown[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
+    struct arena *a = c->arena;
+    const struct kind_scale *k = c->kind->scale;
+    struct json *scale = json_new(a, json_object());
+    (void) json_set(a, scale, STR("kind"), json_string(STR("Scale")));
+    (void) json_set(a, scale, STR("apiVersion"), json_string(STR(SCALE_VERSION)));
+    struct json *meta = json_ensure_object(a, scale, STR("metadata"));
+    for (size_t i = 0; i < N_ELEMENTS(shown); i++) {
+        const struct json *value = json_at(object, "metadata", shown[i], NULL);
+        if (value)
+            (void) json_set(a, meta, str_of(shown[i]), *value);
+    }
+    struct json *spec = json_ensure_object(a, scale, STR("spec"));
+    (void) json_set(a, spec, STR("replicas"), json_int(int_at(k->spec_replicas, object)));
+    struct json *status = json_ensure_object(a, scale, STR("status"));
+    (void) json_set(a, status, STR("replicas"), json_int(int_at(k->status_replicas, object)));
+    const struct json *selector = k->label_selector ? jsonpath_first(k->label_selector, object) : NULL;
+    if (json_str(selector).n)
+        (void) json_set(a, status, STR("selector"), *selector);
+    return scale;
+}
+
+void scale_reply(struct call *c, struct object *o)
+{
+    call_reply_json(c, 200, scale_of(c, codec_decode(c->arena, o, c->kind)));
+}
+
+/* Sets the number at a plain path such as ".spec.replicas", making objects on the way. */
+static void set_replicas(struct arena *a, struct json *object, struct str path, int64_t replicas)
+{
+    struct str rest = str_from(path, 1), name = STR_NONE;
+    struct json *at = object;
+    while (str_split(&rest, '.', &name)) {
+        if (!rest.n) {
+            (void) json_set(a, at, name, json_int(replicas));
+            return;
+        }
+        at = json_ensure_object(a, at, name);
+    }
+}
+
+static int check_replicas(struct call *c, const struct json *scale, int64_t *ret)
+{
+    const struct json *replicas = json_at(scale, "spec", "replicas", NULL);
+    *ret = json_is(replicas, JSON_INT) ? replicas->i : 0;
+    struct field_path at = FIELD_NAME(NULL, c->kind->scale->spec_replicas_text);
+    struct causes causes;
+    causes_init(&causes, c->arena);
+    if (replicas && replicas->type != JSON_INT && replicas->type != JSON_NULL)
+        return status_fail(&c->status, 422, "Invalid", "spec.replicas: Invalid value: %.*s: must be an integer",
+                           STR_ARG(json_text(c->arena, replicas)));
+    struct json shown = json_int(*ret);
+    if (*ret < 0) {
+        causes_add(&causes, CAUSE_INVALID, &at, &shown, "should be a non-negative integer");
+        return status_invalid(&c->status, c->kind->group, c->kind->kind, c->in.path.name, &causes);
+    }
+    return 0;
+}
+
+/* From the Scale a client wants to the object that shows it. */
+static int object_for(struct call *c, const struct json *old, const struct json *scale, struct json **ret_new)
+{
+    struct str given = json_str(json_at(scale, "metadata", "resourceVersion", NULL));
+    struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
+    struct str name = json_str(json_at(scale, "metadata", "name", NULL));
+    int64_t replicas = 0;
+    if (name.n && !str_eq(name, c->in.path.name))
+        return status_bad_request(&c->status, "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+                                  STR_ARG(name), STR_ARG(c->in.path.name));
+    if (given.n && !str_is(given, "0") && !str_eq(given, current))
+        return status_modified(&c->status, c->kind, c->in.path.name);
+    int r = check_replicas(c, scale, &replicas);
+    if (r < 0)
+        return r;
+    struct json *object = json_new(c->arena, json_clone(c->arena, old));
+    set_replicas(c->arena, object, c->kind->scale->spec_replicas_text, replicas);
+    *ret_new = object;
+    return 0;
+}
+
+static int build_update(struct call *c, const struct json *old, struct json **ret_new)
+{
+    return object_for(c, old, c->patch, ret_new);
+}
+
+static void on_changed(struct call *c, struct object *o)
+{
+    scale_reply(c, o);
+}
+
+void scale_update(struct call *c)
+{
+    enum media_encoding encoding = MEDIA_JSON;
+    struct json_parse_result parsed = {0};
+    int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
+    if (r == 0 && body_value(c, encoding == MEDIA_YAML, &parsed) < 0)
+        r = status_bad_request(&c->status, "couldn't get version/kind; json parse error: %.*s",
+                               STR_ARG(parsed.error));
+    struct str kind = json_get_str(parsed.value, STR("kind"));
+    if (r == 0 && (!json_is(parsed.value, JSON_OBJECT) || (kind.n && !str_is(kind, "Scale"))))
+        r = status_bad_request(&c->status, "the object provided is unrecognized (must be of type Scale)");
+    if (r < 0) {
+        call_fail(c);
+        return;
+    }
+    c->patch = parsed.value;
+    write_run(c, &(struct write_plan){.build = build_update, .on_changed = on_changed});
+}
+
+struct scale_patch {
+    enum media_patch type;
+    const struct json *patch;
+};
+
+static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
+{
+    const struct scale_patch *p = c->patch;
+    struct json *scale = scale_of(c, old), *patched = NULL;
+    struct patch_error error = {0};
+    int r = p->type == MEDIA_PATCH_JSON ? patch_json(c->arena, scale, p->patch, &patched, &error)
+                                        : patch_merge(c->arena, scale, p->patch, &patched, &error);
+    if (r < 0)
+        return status_fail(&c->status, error.kind == PATCH_BAD_REQUEST ? 400 : 422,
+                           error.kind == PATCH_BAD_REQUEST ? "BadRequest" : "Invalid", "%.*s", STR_ARG(error.message));
+    return object_for(c, old, patched, ret_new);
+}
+
+void scale_patch(struct call *c, enum media_patch type, const struct json *patch)
+{
+    struct scale_patch *p = ARENA_NEW(c->arena, struct scale_patch);
+    *p = (struct scale_patch){type, patch};
+    c->patch = p;
+    write_run(c, &(struct write_plan){.build = build_patched, .on_changed = on_changed});
+}

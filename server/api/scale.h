@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The /scale subresource: an autoscaling/v1 Scale as a view of an object, through the paths its kind names. */
+#pragma once
+
+#include "api/call.h"
+
+void scale_reply(struct call *c, struct object *o);
+void scale_update(struct call *c);
+void scale_patch(struct call *c, enum media_patch type, const struct json *patch);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/server.h"
+
+#include <pthread.h>
+
+#include "api/door.h"
+#include "base/alloc.h"
+
+struct api_server {
+    struct door *doors;
+    size_t n_doors;
+    struct api *api;
+    struct str address;
+    const struct health *health;
+    pthread_rwlock_t lock;
+    struct documents *documents;
+
+    /* Draining: the doors still open, counted on the first loop. */
+    size_t n_draining;
+    void (*on_drained)(void *arg);
+    void *arg;
+};
+
+/* ---- documents ---------------------------------------------------------------------------- */
+
+struct documents *documents_new(struct registry *r, const struct discovery_options *o)
+{
+    struct documents *d = NEW(struct documents);
+    atomic_init(&d->refs, 1);
+    d->discovery = discovery_new(r, o);
+    d->openapi = openapi_new(r);
+    return d;
+}
+
+struct documents *documents_ref(struct documents *d)
+{
+    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
+    return d;
+}
+
+void documents_unref(struct documents *d)
+{
+    if (!d || atomic_fetch_sub_explicit(&d->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    discovery_unref(d->discovery);
+    openapi_unref(d->openapi);
+    mem_free(d);
+}
+
+struct documents *api_server_documents(struct api_server *s)
+{
+    (void) pthread_rwlock_rdlock(&s->lock);
+    struct documents *d = documents_ref(s->documents);
+    (void) pthread_rwlock_unlock(&s->lock);
+    return d;
+}
+
+static void on_registry(void *ctx, struct registry *r)
+{
+    struct api_server *s = ctx;
+    ARENA_AUTO a = arena_new();
+    struct discovery_options o = {.server_address = s->address};
+    struct str *paths = NULL;
+    o.n_paths = health_paths(a, s->health, &paths);
+    o.paths = paths;
+    struct documents *fresh = documents_new(r, &o);
+    (void) pthread_rwlock_wrlock(&s->lock);
+    struct documents *old = s->documents;
+    s->documents = fresh;
+    (void) pthread_rwlock_unlock(&s->lock);
+    documents_unref(old);
+}
+
+/* ---- life --------------------------------------------------------------------------------- */
+
+static void door_open(struct api_server *s, struct door *d, struct loop *loop)
+{
+    *d = (struct door){.server = s, .api = s->api, .loop = loop, .health = s->health};
+    d->hub = watch_hub_new(s->api, loop);
+    d->http = http_server_new(&(struct http_server_options){
+        .loop = loop,
+        .limits = &http_default_limits,
+        .on_request = door_on_request,
+        .error_body = door_error_body,
+        .ctx = d,
+    });
+}
+
+struct api_server *api_server_new(const struct api_server_options *o)
+{
+    struct api_server *s = NEW(struct api_server);
+    s->api = o->api;
+    s->health = o->health;
+    s->address = str_range(mem_dup(o->address.p, o->address.n), o->address.n);
+    (void) pthread_rwlock_init(&s->lock, NULL);
+    api_on_registry(s->api, on_registry, s);
+    s->n_doors = o->n_loops;
+    s->doors = mem_zalloc(sizeof(*s->doors) * s->n_doors);
+    for (size_t i = 0; i < s->n_doors; i++)
+        door_open(s, &s->doors[i], o->loops[i]);
+    return s;
+}
+
+void *api_server_accept(void *server, struct stream *stream, const struct stream_events **ret_events)
+{
+    struct api_server *s = server;
+    for (size_t i = 0; i < s->n_doors; i++)
+        if (s->doors[i].loop == stream_loop(stream))
+            return http_server_accept(s->doors[i].http, stream, ret_events);
+    return NULL;
+}
+
+static void on_door_closed(void *arg)
+{
+    struct api_server *s = arg;
+    if (--s->n_draining == 0)
+        s->on_drained(s->arg);
+}
+
+static void on_door_drained(void *arg)
+{
+    struct door *d = arg;
+    loop_post(d->server->doors[0].loop, on_door_closed, d->server);
+}
+
+static void drain_door(void *arg)
+{
+    struct door *d = arg;
+    watch_hub_drain(d->hub);
+    http_server_drain(d->http, on_door_drained, d);
+}
+
+void api_server_drain(struct api_server *s, void (*on_drained)(void *arg), void *arg)
+{
+    s->on_drained = on_drained;
+    s->arg = arg;
+    s->n_draining = s->n_doors;
+    for (size_t i = 0; i < s->n_doors; i++)
+        loop_post(s->doors[i].loop, drain_door, &s->doors[i]);
+}
+
+void api_server_free(struct api_server *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_doors; i++) {
+        watch_hub_free(s->doors[i].hub);
+        http_server_free(s->doors[i].http);
+    }
+    documents_unref(s->documents);
+    (void) pthread_rwlock_destroy(&s->lock);
+    mem_free((char *) s->address.p);
+    mem_free(s->doors);
+    mem_free(s);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema/patch.h"
+
+#include <errno.h>
+
+#include "api/scale.h"
+#include "api/write.h"
+#include "schema/managed.h"
+
+struct patch {
+    enum media_patch type;
+    struct json *value;
+    const struct json_duplicate *duplicates;
+    bool force;
+};
+
+static struct patch *patch_of(struct call *c)
+{
+    return c->patch;
+}
+
+static int decode_patch(struct call *c, struct patch *p)
+{
+    struct json_parse_result parsed = {0};
+    bool is_apply = p->type == MEDIA_PATCH_APPLY;
+    if (body_value(c, is_apply, &parsed) < 0) {
+        if (is_apply)
+            return status_bad_request(&c->status, "error decoding YAML: %.*s", STR_ARG(parsed.error));
+        return status_bad_request(&c->status, "error decoding patch: %.*s", STR_ARG(parsed.error));
+    }
+    p->value = parsed.value;
+    p->duplicates = parsed.duplicates;
+    if (is_apply && p->value->type == JSON_NULL)
+        *p->value = json_object();
+    return 0;
+}
+
+/* ---- server-side apply -------------------------------------------------------------------- */
+
+static int check_applied_type(struct call *c, const struct json *config)
+{
+    struct str api_version = json_get_str(config, STR("apiVersion")), kind = json_get_str(config, STR("kind"));
+    if (str_eq(api_version, c->kind->api_version) && str_eq(kind, c->kind->kind))
+        return 0;
+    ptrdiff_t slash = str_find(api_version, '/');
+    return slash < 0 ? status_bad_request(&c->status, "invalid object type: /%.*s, Kind=%.*s", STR_ARG(api_version),
+                                          STR_ARG(kind))
+                     : status_bad_request(&c->status, "invalid object type: %.*s, Kind=%.*s", STR_ARG(api_version),
+                                          STR_ARG(kind));
+}
+
+static int fail_conflicts(struct call *c, const struct managed_conflict *conflicts)
+{
+    BUF_AUTO text = {0};
+    struct causes causes;
+    causes_init(&causes, c->arena);
+    managed_conflicts_text(c->arena, conflicts, &text);
+    (void) status_fail(&c->status, 409, "Conflict", "%.*s", STR_ARG(buf_str(&text)));
+    c->status.has_details = true;
+    for (const struct managed_conflict *m = conflicts; m; m = m->next) {
+        struct cause *cause = ARENA_NEW(c->arena, struct cause);
+        *cause = (struct cause){.type = CAUSE_MANAGER_CONFLICT, .field = m->field};
+        cause->message = arena_printf(c->arena, "conflict with %.*s", STR_ARG(m->operation_text));
+        *causes.last = cause;
+        causes.last = &cause->next;
+    }
+    c->status.causes = causes.first;
+    return -EEXIST;
+}
+
+static int build_applied(struct call *c, const struct json *old, struct json **ret_new)
+{
+    struct patch *p = patch_of(c);
+    struct json config = json_clone(c->arena, p->value);
+    static const char *const status_reset[] = {"status", NULL};
+    char now[CLOCK_SECONDS_BYTES];
+    clock_format_seconds(api_clock(c->api)->wall_us(api_clock(c->api)), now);
+    bool is_status = c->subresource && str_is(c->subresource->name, "status");
+    struct managed_options options = {
+        .manager = request_parameter(&c->in.query, "fieldManager"),
+        .subresource = c->subresource ? c->subresource->name : STR(""),
+        .api_version = c->kind->api_version,
+        .time = arena_str(c->arena, str_of(now)),
+        .schema = c->kind->schema,
+        .reset_fields = c->kind->has_status && !c->subresource ? status_reset : NULL,
+        .only_status = is_status,
+    };
+    int r = check_applied_type(c, &config);
+    if (r == 0)
+        r = write_check_identity(c, &config);
+    if (r == 0 && !old)
+        r = write_check_namespace(c, c->in.path.name);
+    if (r < 0)
+        return r;
+    struct managed_conflict *conflicts = NULL;
+    struct str error = STR_NONE;
+    r = managed_apply(c->arena, old, &config, p->force, &options, ret_new, &conflicts, &error);
+    if (r == -EEXIST)
+        return fail_conflicts(c, conflicts);
+    if (r < 0)
+        /* kube-apiserver answers 500 to a configuration that does not fit its schema; it is the request that is bad. */
+        return status_bad_request(&c->status, "%.*s", STR_ARG(error));
+    **ret_new = json_clone(c->arena, *ret_new);
+    return body_check_types(c, *ret_new, true);
+}
+
+/* ---- the other three ---------------------------------------------------------------------- */
+
+static int run_patch(struct call *c, const struct patch *p, const struct json *old, struct json **ret_new)
+{
+    struct patch_error error = {0};
+    int r = 0;
+    switch (p->type) {
+    case MEDIA_PATCH_JSON:
+        r = patch_json(c->arena, old, p->value, ret_new, &error);
+        break;
+    case MEDIA_PATCH_MERGE:
+        r = patch_merge(c->arena, old, p->value, ret_new, &error);
+        break;
+    default:
+        r = patch_strategic(c->arena, old, p->value, c->kind->schema, ret_new, &error);
+    }
+    if (r == 0)
+        return 0;
+    if (error.kind == PATCH_BAD_REQUEST)
+        return status_bad_request(&c->status, "%.*s", STR_ARG(error.message));
+    if (error.kind == PATCH_INVALID) {
+        (void) status_fail(&c->status, 422, "Invalid", "%.*s", STR_ARG(error.message));
+        c->status.has_details = true;
+    }
+    return r;
+}
+
+/* The patched object must still be this object. */
+static int check_patched(struct call *c, const struct json *old, struct json *object)
+{
+    int r = write_check_identity(c, object);
+    if (r < 0)
+        return r;
+    struct str given = json_str(json_at(object, "metadata", "resourceVersion", NULL));
+    struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
+    if (given.n && !str_is(given, "0") && !str_eq(given, current))
+        return status_modified(&c->status, c->kind, c->in.path.name);
+    return 0;
+}
+
+static int check_patched_type(struct call *c, struct json *object)
+{
+    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
+    struct causes causes;
+    causes_init(&causes, c->arena);
+    struct json value = json_null();
+    if (!str_eq(kind, c->kind->kind)) {
+        value = json_string(kind);
+        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("kind")), &value, "must be %.*s",
+                   STR_ARG(c->kind->kind));
+    } else if (!str_eq(api_version, c->kind->api_version)) {
+        value = json_string(api_version);
+        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value, "must be %.*s",
+                   STR_ARG(c->kind->api_version));
+    }
+    return causes.n ? status_invalid(&c->status, c->kind->group, kind.n ? kind : c->kind->kind, c->in.path.name, &causes)
+                    : 0;
+}
+
+static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
+{
+    struct patch *p = patch_of(c);
+    struct json *object = NULL;
+    int r = run_patch(c, p, old, &object);
+    if (r < 0)
+        return r;
+    if (object->type != JSON_OBJECT)
+        return status_bad_request(&c->status, "the patched value is no object");
+    /* The result shares parts with old, which later steps compare against. */
+    *object = json_clone(c->arena, object);
+    r = check_patched_type(c, object);
+    if (r == 0)
+        r = body_check_types(c, object, true);
+    if (r == 0)
+        r = body_check_fields(c, object, p->duplicates, true);
+    if (r == 0)
+        r = check_patched(c, old, object);
+    *ret_new = object;
+    return r;
+}
+
+void verb_patch(struct call *c)
+{
+    struct patch *p = ARENA_NEW(c->arena, struct patch);
+    c->patch = p;
+    int r = media_patch_type(c->in.content_type, c->kind->is_native, &p->type, &c->status);
+    bool is_apply = p->type == MEDIA_PATCH_APPLY;
+    p->force = request_flag(&c->in.query, "force");
+    if (r == 0)
+        r = write_check_options(c, "PatchOptions", is_apply);
+    if (r == 0)
+        r = decode_patch(c, p);
+    if (r < 0) {
+        call_fail(c);
+        return;
+    }
+    if (c->subresource && str_is(c->subresource->name, "scale"))
+        scale_patch(c, p->type, p->value);
+    else if (is_apply)
+        write_run(c, &(struct write_plan){.build = build_applied, .is_apply = true, .may_create = !c->subresource});
+    else
+        write_run(c, &(struct write_plan){.build = build_patched});
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way every write goes, whichever verb began it: defaults, managedFields, the kind's own preparation, validation, then the
+ * store. Retried from the current version when somebody else was faster and the writer did not insist on one. */
+#pragma once
+
+#include "api/body.h"
+
+/* How a write arrives at the new object from the current one (NULL: there is none). Fills c->status on failure. */
+struct write_plan {
+    int (*build)(struct call *c, const struct json *old, struct json **ret_new);
+    bool is_apply;      /* build() has written managedFields itself */
+    bool may_create;    /* no current object: build(NULL) and create */
+    bool must_create;   /* a current object is an error */
+    /* The writer named a resourceVersion (build() has compared it): do not retry over somebody else's write. */
+    bool insists;
+    /* Answers with something else than the object (a Scale). NULL: the object. */
+    void (*on_changed)(struct call *c, struct object *o);
+};
+
+/* Runs the plan on the object of c's name (c->key is set) and ends the call. */
+void write_run(struct call *c, const struct write_plan *plan);
+
+/* Checks dryRun, fieldManager, fieldValidation (and force, for a patch) of the query; options_kind as errors name it. */
+int write_check_options(struct call *c, const char *options_kind, bool is_apply);
+/* fieldManager, or what stands before the slash in the user agent. */
+struct str write_manager(struct call *c);
+/* The namespace of the object must be the request's (filled in when absent); its name the URL's. */
+int write_check_identity(struct call *c, struct json *object);
+/* The namespace a new object goes into must exist and not be going away. */
+int write_check_namespace(struct call *c, struct str name);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Controllers: each says which objects wake it and how to bring one key to where it should be. reconcile() is level-triggered and
+ * idempotent; the runner calls it on its own thread, one key at a time, again later when it fails or asks for it. */
+#pragma once
+
+#include "api/client.h"
+#include "base/clock.h"
+
+struct controller_context {
+    struct kube_client *client;
+    const struct clock *clock;
+    struct str root_ca_pem; /* for kube-root-ca.crt */
+    struct api *api;        /* for controllers of the API server's own machinery alone (CRDs) */
+};
+
+struct controller_queue;
+/* Wakes the controller for a key ("namespace/name", or whatever it calls its keys) after delay_ms. */
+void controller_enqueue(struct controller_queue *q, struct str key, int64_t delay_ms);
+
+struct controller {
+    const char *name;
+    /* State of this controller, made before the first event; NULL: none. */
+    void *(*start)(const struct controller_context *ctx, struct controller_queue *q);
+    /* An object changed: enqueue the keys it concerns. Cheap; no requests. */
+    void (*on_event)(void *state, const struct kube_event *e, struct controller_queue *q);
+    /* 0: done; > 0: call again in that many ms; < 0: failed, retried with growing delays. */
+    int64_t (*reconcile)(void *state, const struct controller_context *ctx, struct str key);
+    void (*stop)(void *state);
+};
+
+/* Ends with an entry without a name. */
+extern const struct controller controllers[];
+
+struct controller_runner;
+struct controller_runner *controller_runner_new(const struct controller_context *ctx);
+/* Stops the threads and frees; reconciles under way finish first. */
+void controller_runner_free(struct controller_runner *r);
