@@ -138,14 +138,16 @@ static char *put_scientific(char *to, const char *digits, int n_digits, int expo
     return to + snprintf(to, 8, "e%+d", exponent);
 }
 
-/* As Go's encoding/json: plain within [1e-6, 1e21), scientific outside. JSON has no infinities. */
+/* As Go's encoding/json: plain within [1e-6, 1e21), scientific outside. JSON has no infinities.
+ * Whole numbers that read back as integers are written exactly: Go pads them with zeros beyond
+ * 2^53, which is another number then. */
 static void write_double(struct buf *b, double d)
 {
     if (!isfinite(d)) {
         buf_append_str(b, STR("null"));
         return;
     }
-    if (fabs(d) < 0x1p53 && d == (double) (int64_t) d && !(d == 0 && signbit(d))) {
+    if (fabs(d) < 0x1p63 && d == (double) (int64_t) d && !(d == 0 && signbit(d))) {
         write_int(b, (int64_t) d);
         return;
     }
