@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection, whatever its protocol: the stream's events in, phases, output, and what keeps a
  * peer honest. */
-#include <assert.h>
-
 #include "base/alloc.h"
 #include "base/log.h"
 #include "http/http_internal.h"
@@ -11,7 +9,6 @@ void conn_set_phase(struct http_connection *c, enum connection_phase phase)
 {
     if (c->phase == PHASE_CLOSING || (c->phase == phase && phase != PHASE_IDLE))
         return;
-    assert(c->phase != PHASE_LINGER || phase == PHASE_CLOSING);
     c->phase = phase;
     c->phase_since_ms = loop_now_ms(c->server->options.loop);
     list_remove(&c->link);
@@ -35,9 +32,14 @@ void conn_write_queue(struct http_connection *c, struct slice_queue *q, size_t n
     }
 }
 
+size_t conn_pending(const struct http_connection *c)
+{
+    return conn_is_closing(c) ? 0 : stream_pending(c->stream);
+}
+
 size_t conn_room(const struct http_connection *c)
 {
-    size_t pending = stream_pending(c->stream);
+    size_t pending = conn_pending(c);
     return pending >= HTTP_STREAM_PENDING_BYTES ? 0 : HTTP_STREAM_PENDING_BYTES - pending;
 }
 

@@ -28,13 +28,12 @@ static void http1_done(struct http_connection *c)
 static bool can_read(const struct http_connection *c)
 {
     const struct http_exchange *x = c->http1.current;
-    return c->protocol == &protocol_http1 && c->phase != PHASE_LINGER && !conn_is_closing(c) &&
+    return c->protocol == &protocol_http1 && !conn_is_closing(c) &&
            (!x || x->state == EXCHANGE_GATHERING);
 }
 
 static void refuse(struct http_connection *c, int status, struct str reason)
 {
-    c->http1.closes = c->http1.lingers = true;
     conn_set_phase(c, PHASE_BUSY);
     exchange_refuse(c->http1.current, status, reason);
 }
@@ -98,15 +97,13 @@ static void read_unparsed(struct http_connection *c)
 static void http1_bytes(struct http_connection *c, struct str bytes)
 {
     struct buf *unparsed = &c->http1.unparsed;
-    if (c->phase == PHASE_LINGER)
-        return;
     if (unparsed->n > 0) {
         buf_append_str(unparsed, bytes);
         read_unparsed(c);
         return;
     }
     struct str left = read_requests(c, bytes);
-    if (left.n == 0 || c->phase == PHASE_LINGER || conn_is_closing(c))
+    if (left.n == 0 || conn_is_closing(c))
         return;
     buf_append_str(unparsed, left);
     if (c->protocol != &protocol_http1)
@@ -119,11 +116,6 @@ static void http1_bytes(struct http_connection *c, struct str bytes)
 static void finish_exchange(struct http_connection *c)
 {
     exchange_release(TAKE(c->http1.current));
-    if (c->http1.closes && c->http1.lingers) {
-        stream_pause_reading(c->stream, false);
-        conn_set_phase(c, PHASE_LINGER);
-        return;
-    }
     if (c->http1.closes) {
         conn_close(c, /* after_flush= */ true);
         return;
@@ -212,7 +204,7 @@ static void http1_abort(struct http_exchange *x)
 
 static size_t http1_pending(const struct http_exchange *x)
 {
-    return x->out.n_bytes + stream_pending(x->connection->stream);
+    return x->out.n_bytes + conn_pending(x->connection);
 }
 
 static bool is_answering(const struct http_connection *c)
@@ -232,7 +224,7 @@ static void http1_drained(struct http_connection *c)
 {
     if (is_answering(c))
         pump(c);
-    if (is_answering(c) && c->http1.current->out.n_bytes == 0 && stream_pending(c->stream) == 0)
+    if (is_answering(c) && c->http1.current->out.n_bytes == 0 && conn_pending(c) == 0)
         exchange_drained(c->http1.current);
 }
 

@@ -104,7 +104,7 @@ static void http2_bytes(struct http_connection *c, struct str bytes)
     }
     if (c->phase == PHASE_HEADER)
         conn_set_phase(c, PHASE_IDLE);
-    conn_schedule(c);
+    http2_turn(c);
 }
 
 static void http2_answer(struct http_exchange *x, const struct answer *a)

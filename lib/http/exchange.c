@@ -153,6 +153,7 @@ void exchange_refuse(struct http_exchange *x, int status, struct str reason)
     const struct http_server_options *o = &x->connection->server->options;
     fill_request(x);
     x->state = EXCHANGE_OPEN;
+    x->connection->http1.closes = true;
     struct str content_type = STR("application/json");
     struct slice body = o->error_body ? o->error_body(o->ctx, status, reason, &content_type)
                                       : plain_error_body(status, reason, &content_type);

@@ -131,15 +131,26 @@ static int check_host(struct h1 *h)
     return 0;
 }
 
+/* "chunked" is the only coding, given once: everything else is where proxies and servers disagree.
+ */
+static int check_coding(struct h1 *h)
+{
+    size_t n_codings = message_count_header(h->m, STR("transfer-encoding"));
+    if (n_codings == 0)
+        return 0;
+    if (h->is_http10 || n_codings > 1)
+        return refuse(h, 400, STR("misplaced transfer-encoding"));
+    struct str coding = message_header(h->m, STR("transfer-encoding"));
+    if (!(h->parser.flags & F_CHUNKED) || !str_eq_nocase(coding, STR("chunked")))
+        return refuse(h, 501, STR("unsupported transfer encoding"));
+    return 0;
+}
+
 static int check_body(struct h1 *h)
 {
-    bool is_coded = message_header(h->m, STR("transfer-encoding")).p;
-    if (is_coded && h->is_http10)
-        return refuse(h, 400, STR("transfer-encoding in an HTTP/1.0 request"));
-    if (is_coded && !(h->parser.flags & F_CHUNKED))
-        return refuse(h, 501, STR("unsupported transfer encoding"));
-    if (is_coded && !str_eq_nocase(message_header(h->m, STR("transfer-encoding")), STR("chunked")))
-        return refuse(h, 501, STR("unsupported transfer encoding"));
+    int r = check_coding(h);
+    if (r)
+        return r;
     if ((h->parser.flags & F_CONTENT_LENGTH) && h->parser.content_length > h->limits.body_bytes)
         return refuse(h, 413, STR("request body too large"));
     struct str expect = message_header(h->m, STR("expect"));
@@ -147,7 +158,8 @@ static int check_body(struct h1 *h)
         return 0;
     if (!str_eq_nocase(expect, STR("100-continue")))
         return refuse(h, 417, STR("unknown expectation"));
-    h->expects_continue = !h->is_http10 && (is_coded || h->parser.content_length > 0);
+    bool has_body = (h->parser.flags & F_CHUNKED) || h->parser.content_length > 0;
+    h->expects_continue = !h->is_http10 && has_body;
     return 0;
 }
 

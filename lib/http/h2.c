@@ -62,11 +62,19 @@ static struct h2_stream *find(struct h2 *h, int32_t id)
     return nghttp2_session_get_stream_user_data(h->session, id);
 }
 
+static void drop_body(struct h2 *h, struct h2_stream *s)
+{
+    h->gathered_bytes -= s->gathered_bytes;
+    s->gathered_bytes = 0;
+    buf_done(&s->in->body);
+}
+
 static void refuse(struct h2 *h, struct h2_stream *s, int status, struct str reason)
 {
     if (s->refusal)
         return;
     s->refusal = status;
+    drop_body(h, s);
     h->events->on_refused(h->ctx, s, status, reason);
 }
 
@@ -166,6 +174,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     }
     if (n > H2_GATHERED_BYTES - h->gathered_bytes) {
         s->refusal = 503;
+        drop_body(h, s);
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     }
     buf_append(&s->in->body, p, n);

@@ -12,9 +12,6 @@
 #define HTTP_STREAM_PENDING_BYTES ((size_t) 256 * 1024)
 /* A peer that takes nothing of what waits for it is gone. */
 #define HTTP_STALL_TIMEOUT_MS ((int64_t) 60 * 1000)
-/* How long the rest of a refused request is read, so that its sender sees the answer rather than a
- * reset. */
-#define HTTP_LINGER_TIMEOUT_MS ((int64_t) 2 * 1000)
 /* A silent peer is asked for a sign of life, and given up when none comes. */
 #define HTTP_PING_AFTER_MS ((int64_t) 30 * 1000)
 #define HTTP_PONG_TIMEOUT_MS ((int64_t) 15 * 1000)
@@ -55,7 +52,7 @@ void exchange_release(struct http_exchange *x);
 void exchange_free(struct http_exchange *x);
 /* The request is whole: hands it to the handler, or refuses it. */
 void exchange_deliver(struct http_exchange *x);
-/* Answers in the handler's place. */
+/* Answers in the handler's place; an HTTP/1.1 connection ends with it. */
 void exchange_refuse(struct http_exchange *x, int status, struct str reason);
 /* The peer is gone: tells the handler unless it is done. Release follows. */
 void exchange_cut(struct http_exchange *x);
@@ -104,16 +101,18 @@ void websocket_open(struct http_exchange *x, struct str protocol);
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-/*      OPENING --> HEADER --> BODY --> BUSY <--> IDLE        of HTTP/1.1, where IDLE --> HEADER
- * begins again; OPENING --> HEADER --> IDLE <--> BUSY                 of HTTP/2; any --> LINGER -->
- * CLOSING, any --> CLOSING. Every phase but the first and the last has its deadline (server.c). */
+/* clang-format off */
+/*     HTTP/1.1   OPENING --> HEADER --> BODY --> BUSY --> IDLE --> HEADER ...
+ *     HTTP/2     OPENING --> HEADER --> IDLE <--> BUSY
+ *     both       any --> CLOSING
+ * HEADER, BODY and IDLE have their deadlines (server.c). */
+/* clang-format on */
 enum connection_phase {
     PHASE_OPENING, /* the handshake, which the listener limits */
     PHASE_HEADER,
     PHASE_BODY,
     PHASE_BUSY, /* an exchange is open */
     PHASE_IDLE,
-    PHASE_LINGER,  /* has answered for the last time; reads on for a moment */
     PHASE_CLOSING, /* the stream is being closed */
     N_PHASES,
 };
@@ -124,7 +123,6 @@ struct http1_state {
     struct buf unparsed; /* behind the current request */
     enum h1_framing framing;
     bool closes;     /* after the current exchange */
-    bool lingers;    /* before that close */
     bool is_reading; /* within the loop that reads requests */
 };
 
@@ -156,6 +154,8 @@ static inline bool conn_is_closing(const struct http_connection *c)
 void conn_write(struct http_connection *c, const void *p, size_t n);
 /* Moves up to n bytes from the queue to the stream. */
 void conn_write_queue(struct http_connection *c, struct slice_queue *q, size_t n);
+/* Bytes the stream has not sent; 0 when it is closing. */
+size_t conn_pending(const struct http_connection *c);
 /* How many bytes the stream should be given now. */
 size_t conn_room(const struct http_connection *c);
 void conn_schedule(struct http_connection *c);

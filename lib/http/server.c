@@ -30,19 +30,9 @@ static int64_t phase_limit_ms(const struct http_server *h, enum connection_phase
         return h->limits.body_timeout_ms;
     case PHASE_IDLE:
         return h->limits.idle_timeout_ms;
-    case PHASE_LINGER:
-        return HTTP_LINGER_TIMEOUT_MS;
     default:
         return 0;
     }
-}
-
-static void time_out(struct http_connection *c)
-{
-    if (c->phase == PHASE_LINGER)
-        conn_close(c, /* after_flush= */ true);
-    else
-        c->protocol->on_timeout(c);
 }
 
 /* All connections of a phase have the same time, so the list is in the order of its deadlines. */
@@ -53,7 +43,7 @@ static void expire(struct http_server *h, enum connection_phase phase, int64_t n
         struct http_connection *c = CONTAINER_OF(item, struct http_connection, link);
         if (now_ms - c->phase_since_ms < limit_ms)
             break;
-        time_out(c);
+        c->protocol->on_timeout(c);
     }
 }
 
@@ -70,7 +60,6 @@ static void on_tick(void *arg)
     expire(h, PHASE_HEADER, now_ms);
     expire(h, PHASE_BODY, now_ms);
     expire(h, PHASE_IDLE, now_ms);
-    expire(h, PHASE_LINGER, now_ms);
     if (++h->n_ticks % TICKS_PER_SWEEP == 0 || h->is_draining) {
         sweep(h, PHASE_BUSY, now_ms);
         sweep(h, PHASE_IDLE, now_ms);

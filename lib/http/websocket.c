@@ -130,12 +130,9 @@ static void flush(struct http_connection *c)
         conn_close(c, /* after_flush= */ false);
         return;
     }
-    bool has_sent_close = wslay_event_get_close_sent(context);
-    bool has_received_close = wslay_event_get_close_received(context);
-    if (has_sent_close && (has_received_close || !wslay_event_get_read_enabled(context)))
+    /* The stream itself waits a moment for the peer's own end. */
+    if (wslay_event_get_close_sent(context))
         conn_close(c, /* after_flush= */ true);
-    else if (has_sent_close)
-        conn_set_phase(c, PHASE_LINGER);
     /* Each ping makes a pong: who does not read is not read. */
     if (!conn_is_closing(c))
         stream_pause_reading(c->stream, conn_room(c) == 0);
@@ -217,7 +214,7 @@ static void websocket_abort(struct http_exchange *x)
 static size_t websocket_pending(const struct http_exchange *x)
 {
     const struct http_connection *c = x->connection;
-    return wslay_event_get_queued_msg_length(c->websocket->context) + stream_pending(c->stream);
+    return wslay_event_get_queued_msg_length(c->websocket->context) + conn_pending(c);
 }
 
 static void websocket_timeout(struct http_connection *c)
