@@ -384,7 +384,8 @@ static void on_handshake_done(struct stream *s)
     s->events->on_open(s->ctx, s, n_alpn ? str_range((const char *) alpn, n_alpn) : STR(""));
     if (s->state != STREAM_OPEN)
         return;
-    /* The first request may have come along with the end of the handshake; and output been queued. */
+    /* The first request may have come along with the end of the handshake; and output been queued.
+     */
     s->has_input = SSL_has_pending(s->ssl);
     if (s->has_input || stream_pending(s))
         loop_defer(s->home->loop, &s->turn_end);

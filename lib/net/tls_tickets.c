@@ -92,6 +92,10 @@ static int on_ticket(SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHE
         random_bytes(iv, (size_t) EVP_CIPHER_get_iv_length(t->cipher));
     } else {
         r = key_by_name(t, name, &k);
+        /* Clients of TLS 1.3 use a ticket once (RFC 8446 C.4) and need another for the next time.
+         */
+        if (r == 1 && SSL_version(ssl) == TLS1_3_VERSION)
+            r = 2;
     }
     if (r > 0 && (EVP_CipherInit_ex2(cipher, t->cipher, k.cipher_key, iv, is_sealing, NULL) != 1 ||
                   !set_mac_key(mac, &k)))

@@ -284,6 +284,14 @@ size_t connection_pending(struct connection *c)
     return p.n;
 }
 
+struct connection_counts connection_counts(struct connection *c)
+{
+    pthread_mutex_lock(&c->server->lock);
+    struct connection_counts counts = {c->input.n, c->n_drained, c->n_closed};
+    pthread_mutex_unlock(&c->server->lock);
+    return counts;
+}
+
 struct awaited {
     struct server *server;
     size_t n;
@@ -500,6 +508,11 @@ bool client_handshake(struct client *c, int fd, const struct client_options *o)
         use_identity(c->ctx, o->identity);
     if (o->max_version)
         SSL_CTX_set_max_proto_version(c->ctx, o->max_version);
+    if (o->max_version && o->max_version < TLS1_2_VERSION) {
+        /* Else the client itself would not even try. */
+        SSL_CTX_set_security_level(c->ctx, 0);
+        SSL_CTX_set_min_proto_version(c->ctx, o->max_version);
+    }
     c->ssl = SSL_new(c->ctx);
     SSL_set_app_data(c->ssl, c);
     if (o->alpn.n)
@@ -564,6 +577,10 @@ void client_abort(struct client *c)
 void client_close(struct client *c)
 {
     (void) SSL_shutdown(c->ssl);
+    /* A ticket left unread would make the close a reset. */
+    char ignored[4096];
+    while (recv(c->fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0)
+        ;
     client_abort(c);
 }
 

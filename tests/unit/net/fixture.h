@@ -6,6 +6,7 @@
 
 #include <openssl/ssl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "net/stream.h"
 #include "pki/pki.h"
@@ -73,8 +74,8 @@ struct server {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct connection connections[FIXTURE_MAX_CONNECTIONS];
-    size_t n_connections; /* ever accepted */
-    int n_refused;
+    atomic_size_t n_connections; /* ever accepted */
+    atomic_int n_refused;
 };
 
 /* false: the machine has no such address. */
@@ -90,6 +91,12 @@ void connection_write(struct connection *c, const void *p, size_t n);
 void connection_close(struct connection *c, bool after_flush);
 void connection_pause(struct connection *c, bool is_paused);
 size_t connection_pending(struct connection *c);
+/* While the server goes on; the connection's own fields are for when it has come to rest. */
+struct connection_counts {
+    size_t n_input;
+    int n_drained, n_closed;
+};
+struct connection_counts connection_counts(struct connection *c);
 
 /* Waits until holds(arg), asked under the lock whenever something changed. */
 void server_wait(struct server *s, bool (*holds)(void *arg), void *arg);
