@@ -26,7 +26,7 @@ DEFINE_CLEANUP(struct disk *, disk_close)
 /* The oldest revision a read may begin at, as the file has it. */
 int64_t disk_floor(const struct disk *d);
 /* Calls on_row for each row in revision order until it returns a negative errno and *ret_error. The
- * row is valid during the call. Rows are as they lie in the file: nothing is checked yet. */
+ * row is valid during the call. Pages are checked as a whole; rows are as they lie in the file. */
 int disk_load(struct disk *d, int (*on_row)(void *ctx, const struct row *row, char **ret_error),
               void *ctx, char **ret_error);
 
