@@ -2,6 +2,7 @@
 #include "json/yaml_write.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "json/yaml_internal.h"
@@ -74,7 +75,8 @@ static bool has_indicator(struct str s)
     if ((first == '-' || first == '?' || first == ':') && is_blank_or_end(s, 1))
         return true;
     for (size_t i = 1; i < s.n; i++)
-        if ((s.p[i] == ':' && is_blank_or_end(s, i + 1)) || (s.p[i] == '#' && is_blank_or_end(s, i - 1)))
+        if ((s.p[i] == ':' && is_blank_or_end(s, i + 1)) ||
+            (s.p[i] == '#' && is_blank_or_end(s, i - 1)))
             return true;
     return false;
 }
@@ -194,7 +196,8 @@ static void write_single(struct writer *w, struct str s, size_t indent, bool is_
     put(w, '\'');
 }
 
-/* Decodes one character of UTF-8 that is known to be well formed, or takes a stray byte as it is. */
+/* Decodes one character of UTF-8 that is known to be well formed, or takes a stray byte as it is.
+ */
 static size_t decode(struct str s, size_t at, unsigned *ret_code)
 {
     const unsigned char *p = (const unsigned char *) s.p + at;
@@ -225,7 +228,11 @@ static size_t write_escape(struct writer *w, struct str s, size_t at)
     else if (code == 0x2028 || code == 0x2029)
         (void) snprintf(text, sizeof(text), "\\%c", code == 0x2028 ? 'L' : 'P');
     else
-        (void) snprintf(text, sizeof(text), code < 0x100 ? "\\x%02X" : code < 0x10000 ? "\\u%04X" : "\\U%08X", code);
+        (void) snprintf(text, sizeof(text),
+                        code < 0x100     ? "\\x%02X"
+                        : code < 0x10000 ? "\\u%04X"
+                                         : "\\U%08X",
+                        code);
     put_text(w, text);
     return width;
 }

@@ -5,33 +5,35 @@
 #include <stdlib.h>
 
 #include "api/media.h"
-#include "json/yaml_write.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "pki/pki.h"
+#include "json/yaml_write.h"
 
 #define AGGREGATED_PARAMETERS ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 struct document {
     struct slice json;
     enum media_endpoint endpoint;
-    bool any_method; /* the handler of kube-apiserver never looks at the method */
+    bool any_method;         /* the handler of kube-apiserver never looks at the method */
     struct slice aggregated; /* s.p NULL: none */
     struct str etag;         /* of aggregated */
 };
 
 struct discovery {
     atomic_uint refs;
-    struct arena *arena; /* keys and documents; the texts have owners of their own */
+    struct arena *arena;  /* keys and documents; the texts have owners of their own */
     struct map documents; /* path -> struct document * */
 };
 
 /* ---- parts of documents ------------------------------------------------------------------- */
 
-static const enum verb native_order[] = {VERB_CREATE, VERB_DELETE, VERB_DELETE_COLLECTION, VERB_GET,
-                                         VERB_LIST,   VERB_PATCH,  VERB_UPDATE,            VERB_WATCH};
-static const enum verb custom_order[] = {VERB_DELETE, VERB_DELETE_COLLECTION, VERB_GET,    VERB_LIST,
-                                         VERB_PATCH,  VERB_CREATE,            VERB_UPDATE, VERB_WATCH};
+static const enum verb native_order[] = {VERB_CREATE, VERB_DELETE, VERB_DELETE_COLLECTION,
+                                         VERB_GET,    VERB_LIST,   VERB_PATCH,
+                                         VERB_UPDATE, VERB_WATCH};
+static const enum verb custom_order[] = {
+    VERB_DELETE, VERB_DELETE_COLLECTION, VERB_GET, VERB_LIST, VERB_PATCH, VERB_CREATE, VERB_UPDATE,
+    VERB_WATCH};
 
 static struct json make_verbs(struct arena *a, unsigned verbs, bool is_native)
 {
@@ -44,7 +46,8 @@ static struct json make_verbs(struct arena *a, unsigned verbs, bool is_native)
     return list;
 }
 
-static void append_strings(struct arena *a, struct json *object, struct str key, const struct str *items, size_t n)
+static void append_strings(struct arena *a, struct json *object, struct str key,
+                           const struct str *items, size_t n)
 {
     if (n == 0)
         return;
@@ -66,17 +69,20 @@ static int compare_subresources(const void *a, const void *b)
     return str_cmp(x->name, y->name);
 }
 
-/* The subresources in the order they are shown, those that follow from has_status and scale included. */
-static size_t collect_subresources(struct arena *a, const struct kind *k, struct kind_subresource **ret)
+/* The subresources in the order they are shown, those that follow from has_status and scale
+ * included. */
+static size_t collect_subresources(struct arena *a, const struct kind *k,
+                                   struct kind_subresource **ret)
 {
     const unsigned read_write = VERB_BIT(VERB_GET) | VERB_BIT(VERB_PATCH) | VERB_BIT(VERB_UPDATE);
     struct kind_subresource *list = ARENA_ARRAY(a, struct kind_subresource, k->n_subresources + 2);
     size_t n = 0;
     if (k->has_status && !kind_has_subresource(k, STR("status"), NULL))
-        list[n++] = (struct kind_subresource){STR("status"), k->group, k->version, k->kind, read_write};
-    if (k->scale && !kind_has_subresource(k, STR("scale"), NULL))
         list[n++] =
-            (struct kind_subresource){STR("scale"), STR("autoscaling"), STR("v1"), STR("Scale"), read_write};
+            (struct kind_subresource){STR("status"), k->group, k->version, k->kind, read_write};
+    if (k->scale && !kind_has_subresource(k, STR("scale"), NULL))
+        list[n++] = (struct kind_subresource){STR("scale"), STR("autoscaling"), STR("v1"),
+                                              STR("Scale"), read_write};
     for (size_t i = 0; i < k->n_subresources; i++)
         list[n++] = k->subresources[i];
     if (k->is_native)
@@ -91,7 +97,8 @@ static bool is_same_group(const struct kind *k, const struct kind_subresource *s
 }
 
 /* Any stable value does: it tells clients when two kinds share their stored objects. */
-static struct str storage_version_hash(struct arena *a, const struct registry *r, const struct kind *k)
+static struct str storage_version_hash(struct arena *a, const struct registry *r,
+                                       const struct kind *k)
 {
     const struct kind *stored = registry_collection(r, k->collection);
     if (!stored)
@@ -120,10 +127,12 @@ static struct json make_resource(struct arena *a, const struct registry *r, cons
     return o;
 }
 
-static struct json make_subresource(struct arena *a, const struct kind *k, const struct kind_subresource *s)
+static struct json make_subresource(struct arena *a, const struct kind *k,
+                                    const struct kind_subresource *s)
 {
     struct json o = json_object();
-    append_string(a, &o, STR("name"), arena_printf(a, "%.*s/%.*s", STR_ARG(k->plural), STR_ARG(s->name)));
+    append_string(a, &o, STR("name"),
+                  arena_printf(a, "%.*s/%.*s", STR_ARG(k->plural), STR_ARG(s->name)));
     append_string(a, &o, STR("singularName"), STR(""));
     json_append_member(a, &o, STR("namespaced"), json_bool(k->is_namespaced));
     if (!is_same_group(k, s)) {
@@ -135,12 +144,15 @@ static struct json make_subresource(struct arena *a, const struct kind *k, const
     return o;
 }
 
-static struct str group_version(struct arena *a, const struct registry_group *g, const struct registry_version *v)
+static struct str group_version(struct arena *a, const struct registry_group *g,
+                                const struct registry_version *v)
 {
-    return g->name.n ? arena_printf(a, "%.*s/%.*s", STR_ARG(g->name), STR_ARG(v->version)) : v->version;
+    return g->name.n ? arena_printf(a, "%.*s/%.*s", STR_ARG(g->name), STR_ARG(v->version))
+                     : v->version;
 }
 
-static struct json make_resource_list(struct arena *a, const struct registry *r, const struct registry_group *g,
+static struct json make_resource_list(struct arena *a, const struct registry *r,
+                                      const struct registry_group *g,
                                       const struct registry_version *v)
 {
     struct json o = json_object();
@@ -161,7 +173,8 @@ static struct json make_resource_list(struct arena *a, const struct registry *r,
     return o;
 }
 
-static struct json make_version(struct arena *a, const struct registry_group *g, const struct registry_version *v)
+static struct json make_version(struct arena *a, const struct registry_group *g,
+                                const struct registry_version *v)
 {
     struct json o = json_object();
     append_string(a, &o, STR("groupVersion"), group_version(a, g, v));
@@ -206,7 +219,8 @@ static struct json make_group_list(struct arena *a, const struct registry *r)
     return o;
 }
 
-static struct json make_core_versions(struct arena *a, const struct registry *r, struct str server_address)
+static struct json make_core_versions(struct arena *a, const struct registry *r,
+                                      struct str server_address)
 {
     struct json o = json_object();
     append_string(a, &o, STR("kind"), STR("APIVersions"));
@@ -226,7 +240,8 @@ static struct json make_core_versions(struct arena *a, const struct registry *r,
 /* ---- the aggregated document -------------------------------------------------------------- */
 
 /* Of a native kind's own group and version only the kind is said, as kube-apiserver does. */
-static struct json make_response_kind(struct arena *a, const struct kind *k, const struct kind_subresource *s)
+static struct json make_response_kind(struct arena *a, const struct kind *k,
+                                      const struct kind_subresource *s)
 {
     const bool is_implied = k->is_native && (!s || is_same_group(k, s));
     struct json o = json_object();
@@ -255,7 +270,8 @@ static struct json make_aggregated_resource(struct arena *a, const struct kind *
         struct json s = json_object();
         append_string(a, &s, STR("subresource"), subresources[i].name);
         json_append_member(a, &s, STR("responseKind"), make_response_kind(a, k, &subresources[i]));
-        json_append_member(a, &s, STR("verbs"), make_verbs(a, subresources[i].verbs, /* is_native= */ true));
+        json_append_member(a, &s, STR("verbs"),
+                           make_verbs(a, subresources[i].verbs, /* is_native= */ true));
         json_push(a, &list, s);
     }
     json_append_member(a, &o, STR("subresources"), list);
@@ -305,7 +321,8 @@ static struct slice encode(const struct json *v)
     return slice_copy(buf_str(&b));
 }
 
-static struct document *add(struct discovery *d, struct str path, const struct json *v, enum media_endpoint endpoint)
+static struct document *add(struct discovery *d, struct str path, const struct json *v,
+                            enum media_endpoint endpoint)
 {
     struct document *doc = ARENA_NEW(d->arena, struct document);
     doc->json = encode(v);
@@ -314,14 +331,16 @@ static struct document *add(struct discovery *d, struct str path, const struct j
     return doc;
 }
 
-static void add_aggregated(struct discovery *d, struct arena *a, const struct registry *r, struct document *doc)
+static void add_aggregated(struct discovery *d, struct arena *a, const struct registry *r,
+                           struct document *doc)
 {
     struct json list = make_aggregated_list(a, r, /* is_core= */ doc->endpoint == MEDIA_NATIVE);
     doc->aggregated = encode(&list);
     doc->etag = document_etag(d->arena, doc->aggregated.s);
 }
 
-static void add_group(struct discovery *d, struct arena *a, const struct registry *r, const struct registry_group *g)
+static void add_group(struct discovery *d, struct arena *a, const struct registry *r,
+                      const struct registry_group *g)
 {
     struct str prefix = STR("/api");
     if (g->name.n) {
@@ -417,8 +436,9 @@ static struct slice in_encoding(struct arena *a, struct slice json, enum media_e
     return slice_copy(buf_str(&b));
 }
 
-static void reply_aggregated(struct arena *a, const struct document *doc, const struct document_request *q,
-                             enum media_encoding e, struct document_reply *ret)
+static void reply_aggregated(struct arena *a, const struct document *doc,
+                             const struct document_request *q, enum media_encoding e,
+                             struct document_reply *ret)
 {
     ret->cache_control = STR("public");
     ret->vary_accept = true;

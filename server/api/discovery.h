@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The discovery documents of one registry snapshot, encoded once: /api, /apis and below in their plain forms, the aggregated
- * list of /api and /apis, and the paths of the root. Immutable; shared by threads. */
+/* The discovery documents of one registry snapshot, encoded once: /api, /apis and below in their
+ * plain forms, the aggregated list of /api and /apis, and the paths of the root. Immutable; shared
+ * by threads. */
 #pragma once
 
 #include "api/document.h"
@@ -22,7 +23,8 @@ struct discovery *discovery_ref(struct discovery *d);
 void discovery_unref(struct discovery *d);
 DEFINE_CLEANUP(struct discovery *, discovery_unref)
 
-/* Answers what lies at q->path: "/", "/index.html", "/api", "/apis", "/api/v1", "/apis/<group>", "/apis/<group>/<version>", a slash
- * at the end allowed. -ENOENT, with st untouched: no such document; other failures (406, 405) are in st. */
+/* Answers what lies at q->path: "/", "/index.html", "/api", "/apis", "/api/v1", "/apis/<group>",
+ * "/apis/<group>/<version>", a slash at the end allowed. -ENOENT, with st untouched: no such
+ * document; other failures (406, 405) are in st. */
 int discovery_get(struct arena *a, const struct discovery *d, const struct document_request *q,
                   struct document_reply *ret_reply, struct status *st);

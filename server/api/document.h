@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request for one of the server's own documents (discovery, OpenAPI, version, health) and its answer: what crosses
- * between them and the handler that speaks HTTP. */
+/* A request for one of the server's own documents (discovery, OpenAPI, version, health) and its
+ * answer: what crosses between them and the handler that speaks HTTP. */
 #pragma once
 
 #include "base/arena.h"
@@ -15,8 +15,8 @@ struct document_request {
     int64_t now_s;                                     /* seconds since 1970 */
 };
 
-/* Strings live in the request's arena or for ever. An absent one means the handler's default: no header, but
- * `no-cache, private` for cache_control. */
+/* Strings live in the request's arena or for ever. An absent one means the handler's default: no
+ * header, but `no-cache, private` for cache_control. */
 struct document_reply {
     int status;
     struct str content_type;

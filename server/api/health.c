@@ -47,8 +47,8 @@ static void reply_text(struct document_reply *ret, int status, bool no_sniff, st
 
 /* ---- one check ---------------------------------------------------------------------------- */
 
-static bool reply_single(struct arena *a, const struct health *h, enum health_endpoint endpoint, struct str name,
-                         struct document_reply *ret)
+static bool reply_single(struct arena *a, const struct health *h, enum health_endpoint endpoint,
+                         struct str name, struct document_reply *ret)
 {
     for (size_t i = 0; i < h->n_checks; i++) {
         const struct health_check *c = &h->checks[i];
@@ -58,7 +58,8 @@ static bool reply_single(struct arena *a, const struct health *h, enum health_en
         if (ask(c, reason))
             reply_text(ret, 200, /* no_sniff= */ false, STR("ok"));
         else
-            reply_text(ret, 500, /* no_sniff= */ true, arena_printf(a, "internal server error: %s\n", reason));
+            reply_text(ret, 500, /* no_sniff= */ true,
+                       arena_printf(a, "internal server error: %s\n", reason));
         return true;
     }
     return false;
@@ -119,8 +120,8 @@ static void append_left_over(struct arena *a, struct buf *b, const struct str *n
     buf_append_char(b, '\n');
 }
 
-static void reply_all(struct arena *a, const struct health *h, size_t endpoint, const struct document_request *q,
-                      struct document_reply *ret)
+static void reply_all(struct arena *a, const struct health *h, size_t endpoint,
+                      const struct document_request *q, struct document_reply *ret)
 {
     const struct request_query query = request_parse_query(a, q->query);
     struct str *excluded;
@@ -168,7 +169,8 @@ size_t health_paths(struct arena *a, const struct health *h, struct str **ret_pa
         paths[n++] = arena_printf(a, "/%.*s", STR_ARG(name));
         for (size_t c = 0; c < h->n_checks; c++)
             if (h->checks[c].endpoints & endpoints[i].endpoint)
-                paths[n++] = arena_printf(a, "/%.*s/%.*s", STR_ARG(name), STR_ARG(h->checks[c].name));
+                paths[n++] =
+                    arena_printf(a, "/%.*s/%.*s", STR_ARG(name), STR_ARG(h->checks[c].name));
     }
     *ret_paths = paths;
     return n;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Health checks: a table of named questions and the texts of /livez, /readyz and /healthz that answer them. */
+/* Health checks: a table of named questions and the texts of /livez, /readyz and /healthz that
+ * answer them. */
 #pragma once
 
 #include "api/document.h"
@@ -14,8 +15,8 @@ enum health_endpoint { HEALTH_LIVEZ = 1, HEALTH_READYZ = 2, HEALTH_HEALTHZ = 4 }
 struct health_check {
     struct str name;
     unsigned endpoints; /* of enum health_endpoint */
-    /* True: healthy. False: `reason` (HEALTH_REASON_BYTES, empty at first) may be filled; it is for our log and for who may
-     * ask the single check. NULL: always healthy. Called on any thread. */
+    /* True: healthy. False: `reason` (HEALTH_REASON_BYTES, empty at first) may be filled; it is for
+     * our log and for who may ask the single check. NULL: always healthy. Called on any thread. */
     bool (*is_healthy)(void *ctx, char *reason);
     void *ctx;
 };
@@ -30,8 +31,8 @@ struct health {
 void health_init(struct health *h);
 void health_add(struct health *h, const struct health_check *check);
 
-/* Answers "/livez", "/readyz", "/healthz" (parameters verbose and exclude) and "/<endpoint>/<check>". False: no such path. Failed
- * checks are logged. */
+/* Answers "/livez", "/readyz", "/healthz" (parameters verbose and exclude) and
+ * "/<endpoint>/<check>". False: no such path. Failed checks are logged. */
 bool health_get(struct arena *a, const struct health *h, const struct document_request *q,
                 struct document_reply *ret_reply);
 /* Every path health_get() answers, for the root document. */

@@ -4,8 +4,10 @@
 #include <errno.h>
 
 #define ACCEPTED_TYPES "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-#define STREAM_TYPES "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-#define CUSTOM_PATCH_TYPES "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+#define STREAM_TYPES \
+    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+#define CUSTOM_PATCH_TYPES \
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
 
 /* ---- parsing ------------------------------------------------------------------------------ */
 
@@ -117,7 +119,8 @@ bool media_range_matches(const struct media_range *r, struct str type, struct st
 {
     if (str_is(r->type, "*"))
         return str_is(r->subtype, "*");
-    return str_eq_nocase(r->type, type) && (str_is(r->subtype, "*") || str_eq_nocase(r->subtype, subtype));
+    return str_eq_nocase(r->type, type) &&
+           (str_is(r->subtype, "*") || str_eq_nocase(r->subtype, subtype));
 }
 
 /* ---- choosing ----------------------------------------------------------------------------- */
@@ -136,24 +139,28 @@ static bool matches_any_type(const struct media_range *r)
 
 static int refuse_at_route(struct status *st, const char *types)
 {
-    (void) status_fail(st, 406, "NotAcceptable", "406: Not Acceptable\n\nAvailable representations: %s", types);
+    (void) status_fail(st, 406, "NotAcceptable",
+                       "406: Not Acceptable\n\nAvailable representations: %s", types);
     st->has_details = true;
     return -EINVAL;
 }
 
 static int refuse(struct status *st, const char *types)
 {
-    return status_fail(st, 406, "NotAcceptable", "only the following media types are accepted: %s", types);
+    return status_fail(st, 406, "NotAcceptable", "only the following media types are accepted: %s",
+                       types);
 }
 
-static int check_route(const struct media_range *ranges, size_t n, enum media_endpoint endpoint, struct status *st)
+static int check_route(const struct media_range *ranges, size_t n, enum media_endpoint endpoint,
+                       struct status *st)
 {
     if (endpoint == MEDIA_CUSTOM)
         return 0;
     for (size_t i = 0; i < n; i++)
         if (matches_any_type(&ranges[i]))
             return 0;
-    return refuse_at_route(st, endpoint == MEDIA_NATIVE_LIST ? ACCEPTED_TYPES ", " STREAM_TYPES : ACCEPTED_TYPES);
+    return refuse_at_route(st, endpoint == MEDIA_NATIVE_LIST ? ACCEPTED_TYPES ", " STREAM_TYPES
+                                                             : ACCEPTED_TYPES);
 }
 
 /* The form a range asks for; false when it is none of ours. */
@@ -187,7 +194,8 @@ static bool allows_stream(const struct media_range *r)
     return r->stream.n == 0 || str_is(r->stream, "watch");
 }
 
-static bool choose_form(const struct media_range *ranges, size_t n, bool is_watch, struct media_choice *ret)
+static bool choose_form(const struct media_range *ranges, size_t n, bool is_watch,
+                        struct media_choice *ret)
 {
     for (size_t i = 0; i < n; i++) {
         const struct media_range *r = &ranges[i];
@@ -206,8 +214,8 @@ static bool choose_form(const struct media_range *ranges, size_t n, bool is_watc
     return false;
 }
 
-static int choose(struct str accept, enum media_endpoint endpoint, bool is_watch, struct media_choice *ret_choice,
-                  struct status *st)
+static int choose(struct str accept, enum media_endpoint endpoint, bool is_watch,
+                  struct media_choice *ret_choice, struct status *st)
 {
     if (str_trim(accept).n == 0) {
         *ret_choice = (struct media_choice){.encoding = MEDIA_JSON, .form = MEDIA_OBJECT};
@@ -223,19 +231,20 @@ static int choose(struct str accept, enum media_endpoint endpoint, bool is_watch
     return 0;
 }
 
-int media_choose(struct str accept, enum media_endpoint endpoint, struct media_choice *ret_choice, struct status *st)
+int media_choose(struct str accept, enum media_endpoint endpoint, struct media_choice *ret_choice,
+                 struct status *st)
 {
     return choose(accept, endpoint, /* is_watch= */ false, ret_choice, st);
 }
 
-int media_choose_watch(struct str accept, enum media_endpoint endpoint, struct media_choice *ret_choice,
-                       struct status *st)
+int media_choose_watch(struct str accept, enum media_endpoint endpoint,
+                       struct media_choice *ret_choice, struct status *st)
 {
     return choose(accept, endpoint, /* is_watch= */ true, ret_choice, st);
 }
 
-int media_choose_plain(struct str accept, enum media_endpoint endpoint, enum media_encoding *ret_encoding,
-                       struct status *st)
+int media_choose_plain(struct str accept, enum media_endpoint endpoint,
+                       enum media_encoding *ret_encoding, struct status *st)
 {
     if (str_trim(accept).n == 0) {
         *ret_encoding = MEDIA_JSON;
@@ -276,8 +285,8 @@ bool media_wants_aggregated_discovery(struct str accept, enum media_encoding *re
     const size_t n = parse_accept(accept, ranges);
     for (size_t i = 0; i < n; i++) {
         const struct media_range *r = &ranges[i];
-        if (r->quality == 0 || !str_is(r->group, "apidiscovery.k8s.io") || !str_is(r->version, "v2") ||
-            !str_is(r->as, "APIGroupDiscoveryList"))
+        if (r->quality == 0 || !str_is(r->group, "apidiscovery.k8s.io") ||
+            !str_is(r->version, "v2") || !str_is(r->as, "APIGroupDiscoveryList"))
             continue;
         const bool is_json = matches_encoding(r, MEDIA_JSON);
         if (!is_json && !matches_encoding(r, MEDIA_YAML))
@@ -314,7 +323,8 @@ static struct str without_parameters(struct str content_type)
     return str_split(&rest, ';', &type) ? str_trim(type) : STR("");
 }
 
-int media_body_encoding(struct str content_type, enum media_encoding *ret_encoding, struct status *st)
+int media_body_encoding(struct str content_type, enum media_encoding *ret_encoding,
+                        struct status *st)
 {
     const struct str type = without_parameters(content_type);
     if (type.n == 0 || str_eq_nocase(type, STR("application/json")))
@@ -322,9 +332,10 @@ int media_body_encoding(struct str content_type, enum media_encoding *ret_encodi
     else if (str_eq_nocase(type, STR("application/yaml")))
         *ret_encoding = MEDIA_YAML;
     else
-        return status_fail(st, 415, "UnsupportedMediaType",
-                           "the body of the request was in an unknown format - accepted media types include: %s",
-                           ACCEPTED_TYPES);
+        return status_fail(
+            st, 415, "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: %s",
+            ACCEPTED_TYPES);
     return 0;
 }
 
@@ -339,19 +350,22 @@ static const struct {
     {{"application/strategic-merge-patch+json", 38}, MEDIA_PATCH_STRATEGIC, true},
 };
 
-int media_patch_type(struct str content_type, bool is_native, enum media_patch *ret_patch, struct status *st)
+int media_patch_type(struct str content_type, bool is_native, enum media_patch *ret_patch,
+                     struct status *st)
 {
     const struct str type = without_parameters(content_type);
     for (size_t i = 0; i < N_ELEMENTS(patch_types); i++) {
-        if (!str_eq_nocase(type, patch_types[i].type) || (patch_types[i].is_native_only && !is_native))
+        if (!str_eq_nocase(type, patch_types[i].type) ||
+            (patch_types[i].is_native_only && !is_native))
             continue;
         *ret_patch = patch_types[i].patch;
         return 0;
     }
     if (!is_native)
-        return status_fail(st, 415, "UnsupportedMediaType",
-                           "the body of the request was in an unknown format - accepted media types include: %s",
-                           CUSTOM_PATCH_TYPES);
+        return status_fail(
+            st, 415, "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: %s",
+            CUSTOM_PATCH_TYPES);
     (void) status_fail(st, 415, "UnsupportedMediaType", "415: Unsupported Media Type");
     st->has_details = true;
     return -EINVAL;

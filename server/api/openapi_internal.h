@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How an OpenAPI document comes about. Kinds give operations (openapi_paths.c) and schemas (openapi_schema.c), both free of
- * the OpenAPI version; openapi_v2.c and openapi_v3.c write them down; openapi_proto.c turns the JSON into protobuf. */
+/* How an OpenAPI document comes about. Kinds give operations (openapi_paths.c) and schemas
+ * (openapi_schema.c), both free of the OpenAPI version; openapi_v2.c and openapi_v3.c write them
+ * down; openapi_proto.c turns the JSON into protobuf. */
 #pragma once
 
 #include "api/openapi.h"
@@ -84,10 +85,10 @@ struct openapi_builder {
     struct arena *a;
     enum openapi_version version;
     const struct registry *registry;
-    const struct registry_group *group;            /* v3: of the document; NULL: the document is of no group */
+    const struct registry_group *group; /* v3: of the document; NULL: the document is of no group */
     const struct registry_version *group_version; /* likewise */
     struct json paths, definitions, shared_parameters;
-    struct map known_definitions; /* names in definitions or about to be */
+    struct map known_definitions;            /* names in definitions or about to be */
     struct json parameters[PARAMETER_COUNT]; /* made on first use; JSON_NULL before */
 };
 
@@ -116,60 +117,27 @@ struct json openapi_reference(struct openapi_builder *b, struct str definition);
 /* Adds the definitions of a kind and its list, and what they refer to. */
 void openapi_add_kind(struct openapi_builder *b, const struct kind *k);
 struct str openapi_list_definition(struct arena *a, const struct kind *k);
-/* The definitions of the API machinery (ObjectMeta, Status ...), in the form of a native kind's schema; JSON_NULL: it is none.
- * has_group_version_kind is set for those that every group version has. */
-struct json openapi_meta_definition(struct arena *a, struct str name, bool *ret_has_group_version_kind);
+/* A definition that says nothing but its kind, unless there is one already. */
+void openapi_add_opaque(struct openapi_builder *b, struct str definition, struct str group,
+                        struct str version, struct str kind);
+/* The definitions of the API machinery (ObjectMeta, Status ...), in the form of a native kind's
+ * schema; JSON_NULL: it is none. has_group_version_kind is set for those that every group version
+ * has. */
+struct json openapi_meta_definition(struct arena *a, struct str name,
+                                    bool *ret_has_group_version_kind);
 /* apiVersion or kind as every object has it. */
 struct str openapi_type_meta_description(struct str property);
 
 /* Shorthands. */
-void openapi_set_string(struct openapi_builder *b, struct json *object, const char *key, struct str value);
-void openapi_set(struct openapi_builder *b, struct json *object, const char *key, struct json value);
-struct json openapi_group_version_kind(struct openapi_builder *b, struct str group, struct str version,
-                                       struct str kind);
+void openapi_set_string(struct openapi_builder *b, struct json *object, const char *key,
+                        struct str value);
+void openapi_set(struct openapi_builder *b, struct json *object, const char *key,
+                 struct json value);
+struct json openapi_group_version_kind(struct openapi_builder *b, struct str group,
+                                       struct str version, struct str kind);
 
 /* ---- protobuf ----------------------------------------------------------------------------- */
 
 /* The document as gnostic's openapi.v2.Document or openapi.v3.Document. */
-void openapi_proto_write(struct buf *out, enum openapi_version version, const struct json *document);
-
-enum proto_type {
-    PROTO_STRING,
-    PROTO_BOOL,
-    PROTO_INT64,
-    PROTO_DOUBLE,
-    PROTO_MESSAGE,
-    PROTO_ANY,        /* openapi.Any: the value as YAML text */
-    PROTO_NAMED,      /* an object's members, each a message {1: name, 2: value of `message`} */
-    PROTO_NAMED_ANY,  /* likewise with Any */
-    PROTO_EXTENSIONS, /* members that begin with "x-", as PROTO_NAMED_ANY */
-};
-
-struct proto_message;
-
-struct proto_field {
-    const char *key; /* of the JSON object; NULL: the whole object (PROTO_NAMED over all its members) */
-    int number;
-    enum proto_type type;
-    const struct proto_message *message;
-    bool is_repeated; /* an array of these */
-};
-
-/* What JSON becomes this message. */
-enum proto_shape {
-    PROTO_OBJECT,  /* an object: by its fields */
-    PROTO_SCALAR_LIST, /* a string or an array of strings: field 1, repeated (TypeItem) */
-    PROTO_WRAPPED, /* any: field 1 holds it (ItemsItem, SchemaItem ...) */
-    PROTO_OR_REFERENCE, /* an object: field 1, or field 2 when it has $ref */
-    PROTO_OR_BOOL, /* field 1, or field 2 when it is a boolean */
-    PROTO_PARAMETER, /* v2: body or non-body, by `in` */
-    PROTO_DEFAULT, /* v3: number, boolean or string */
-};
-
-struct proto_message {
-    enum proto_shape shape;
-    const struct proto_field *fields;
-    size_t n_fields;
-};
-
-extern const struct proto_message openapi_v2_document_message, openapi_v3_document_message;
+void openapi_proto_write(struct buf *out, enum openapi_version version,
+                         const struct json *document);

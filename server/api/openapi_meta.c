@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The definitions of the API machinery that every document refers to, as a table. The words of DeleteOptions are
- * kube-apiserver's, which its parameters repeat. */
+/* The definitions of the API machinery that every document refers to, as a table. The words of
+ * DeleteOptions are kube-apiserver's, which its parameters repeat. */
 #include "api/openapi_internal.h"
 
 /* Of a field. */
@@ -25,9 +25,9 @@ struct meta_field {
 
 /* Of a definition. */
 enum {
-    TYPE_META = 1,    /* has apiVersion and kind */
-    EVERY_GROUP = 2,  /* a kind in every group version */
-    CORE_V1 = 4,      /* a kind of v1 */
+    TYPE_META = 1,   /* has apiVersion and kind */
+    EVERY_GROUP = 2, /* a kind in every group version */
+    CORE_V1 = 4,     /* a kind of v1 */
     AUTOSCALING_V1 = 8,
     MAP_ATOMIC = 16,
     NUMBER_OR_STRING = 32,
@@ -45,7 +45,8 @@ struct meta_definition {
 #define FIELDS(f) f, N_ELEMENTS(f)
 #define NO_FIELDS NULL, 0
 
-#define CONVENTIONS "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+#define CONVENTIONS \
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
 
 /* clang-format off */
 static const struct meta_field api_group_fields[] = {
@@ -438,12 +439,16 @@ static const struct meta_definition definitions[] = {
 struct str openapi_type_meta_description(struct str property)
 {
     if (str_is(property, "apiVersion"))
-        return STR("APIVersion defines the versioned schema of this representation of an object. Servers should convert "
-                   "recognized schemas to the latest internal value, and may reject unrecognized values. More "
+        return STR("APIVersion defines the versioned schema of this representation of an object. "
+                   "Servers should convert "
+                   "recognized schemas to the latest internal value, and may reject unrecognized "
+                   "values. More "
                    "info: " CONVENTIONS "#resources");
-    return STR("Kind is a string value representing the REST resource this object represents. Servers may infer this "
-               "from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More "
-               "info: " CONVENTIONS "#types-kinds");
+    return STR(
+        "Kind is a string value representing the REST resource this object represents. Servers may "
+        "infer this "
+        "from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More "
+        "info: " CONVENTIONS "#types-kinds");
 }
 
 static void set(struct arena *a, struct json *object, const char *key, struct json value)
@@ -523,7 +528,8 @@ static void set_fields(struct arena *a, const struct meta_definition *d, struct 
     set(a, node, "properties", properties);
 }
 
-static void set_group_version_kind(struct arena *a, const struct meta_definition *d, struct json *node)
+static void set_group_version_kind(struct arena *a, const struct meta_definition *d,
+                                   struct json *node)
 {
     const struct str name = str_of(d->name);
     struct json gvk = json_object(), list = json_array();
@@ -549,7 +555,8 @@ static void set_mixed(struct arena *a, const struct meta_definition *d, struct j
     set(a, node, "oneOf", either);
 }
 
-struct json openapi_meta_definition(struct arena *a, struct str name, bool *ret_has_group_version_kind)
+struct json openapi_meta_definition(struct arena *a, struct str name,
+                                    bool *ret_has_group_version_kind)
 {
     for (size_t i = 0; i < N_ELEMENTS(definitions); i++) {
         const struct meta_definition *d = &definitions[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The query parameters of the verbs, in kube-apiserver's words: in v2 documents their hash is part of a parameter's name,
- * and kubectl looks for some of them to learn what the server can do. */
+/* The query parameters of the verbs, in kube-apiserver's words: in v2 documents their hash is part
+ * of a parameter's name, and kubectl looks for some of them to learn what the server can do. */
 #include "api/openapi_internal.h"
 
 /* clang-format off */

@@ -19,7 +19,8 @@
 #define COMPILER "gcc"
 #endif
 
-/* Clients want every member to be there and a string; a build that can be repeated has no date of its own. */
+/* Clients want every member to be there and a string; a build that can be repeated has no date of
+ * its own. */
 static const char document[] = "{\n"
                                "  \"major\": \"" RELEASE_MAJOR "\",\n"
                                "  \"minor\": \"" RELEASE_MINOR "\",\n"
@@ -36,7 +37,8 @@ static const char document[] = "{\n"
                                "  \"platform\": \"linux/" ARCHITECTURE "\"\n"
                                "}";
 
-int release_get(const struct document_request *q, struct document_reply *ret_reply, struct status *st)
+int release_get(const struct document_request *q, struct document_reply *ret_reply,
+                struct status *st)
 {
     if (q->method != HTTP_GET)
         return status_no_method(st);

@@ -11,4 +11,5 @@
 #define RELEASE_VERSION "v" RELEASE_MAJOR "." RELEASE_MINOR ".0+seth-" SETH_VERSION
 
 /* Answers "/version" and "/version/" (the caller has matched the path). 405 and 406 are in st. */
-int release_get(const struct document_request *q, struct document_reply *ret_reply, struct status *st);
+int release_get(const struct document_request *q, struct document_reply *ret_reply,
+                struct status *st);
