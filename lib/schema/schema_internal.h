@@ -84,3 +84,7 @@ void schema_check_embedded(const struct schema *schema, const struct json *value
 void schema_prune_value(struct arena *a, const struct schema *schema, struct json *value);
 /* Why metadata is no ObjectMeta, in the words of Go's decoder; STR_NONE: it is one. */
 struct str schema_metadata_error(struct arena *a, const struct json *metadata);
+
+/* schema_validate() without embedded resources and lists, as defaults are validated. */
+void schema_validate_keywords(const struct schema *schema, const struct json *value,
+                              const struct field_path *at, struct causes *causes);

@@ -372,12 +372,10 @@ static void validate_lists(const struct schema *schema, const struct json *value
     (void) schema_check_lists(schema, value, at, causes);
 }
 
-void schema_validate(const struct schema *schema, const struct json *value,
-                     const struct json *old_value, const struct field_path *at,
-                     struct causes *causes)
+static void validate_keywords(const struct schema *schema, const struct json *value,
+                              const struct json *old_value, const struct field_path *at,
+                              struct causes *causes)
 {
-    if (!schema)
-        return;
     struct validation v = {.root = at};
     (void) check(&v, schema, value, NULL, NULL);
     if (v.n_errors > 0) {
@@ -386,6 +384,21 @@ void schema_validate(const struct schema *schema, const struct json *value,
         (void) check_child(&v, schema, value, old_value, NULL);
     }
     pattern_matcher_done(&v.matcher);
+}
+
+void schema_validate_keywords(const struct schema *schema, const struct json *value,
+                              const struct field_path *at, struct causes *causes)
+{
+    validate_keywords(schema, value, NULL, at, causes);
+}
+
+void schema_validate(const struct schema *schema, const struct json *value,
+                     const struct json *old_value, const struct field_path *at,
+                     struct causes *causes)
+{
+    if (!schema)
+        return;
+    validate_keywords(schema, value, old_value, at, causes);
     if (!schema->rules->needs_structure_check)
         return;
     schema_check_embedded(schema, value, /* is_resource= */ false, at, causes);
