@@ -136,8 +136,11 @@ static bool talk(struct client *c)
 
 void client_run(struct client *c)
 {
-    while (hear(c) | talk(c))
-        ;
+    bool went_on;
+    do {
+        went_on = hear(c);
+        went_on |= talk(c);
+    } while (went_on);
 }
 
 static nghttp2_nv make_pair(struct str name, struct str value)

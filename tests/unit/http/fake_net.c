@@ -122,7 +122,9 @@ static bool give_input(struct stream *s)
 
 static bool run_stream(struct stream *s)
 {
-    bool worked = give_input(s) | run_deferred(s->loop) | take_output(s);
+    bool worked = give_input(s);
+    worked |= run_deferred(s->loop);
+    worked |= take_output(s);
     bool is_flushed = !s->was_flushed || s->pending.n == 0;
     if (s->is_closing && is_flushed && s->ctx) {
         close_stream(s);

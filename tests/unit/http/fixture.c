@@ -61,7 +61,7 @@ static void on_request(void *ctx, struct http_exchange *x)
     } else if (str_is(r->path, "/stream")) {
         hold(f, x);
         http_start(x, 200, NULL, 0);
-    } else if (str_is(r->path, "/websocket")) {
+    } else if (str_is(r->path, "/websocket") && http_request_wants_websocket(r)) {
         hold(f, x);
         http_start_websocket(x, http_request_header(r, STR("sec-websocket-protocol")));
     } else {
