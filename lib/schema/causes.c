@@ -149,6 +149,7 @@ static const struct {
     [CAUSE_TYPE_INVALID] = {"FieldValueTypeInvalid", "Invalid value", true},
     [CAUSE_NOT_FOUND] = {"FieldValueNotFound", "Not found", true},
     [CAUSE_INTERNAL] = {"InternalError", "Internal error", false},
+    [CAUSE_MANAGER_CONFLICT] = {"FieldManagerConflict", "Conflict", false},
 };
 
 struct str cause_reason(enum cause_type type)

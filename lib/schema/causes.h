@@ -17,6 +17,7 @@ enum cause_type {
     CAUSE_TYPE_INVALID,  /* FieldValueTypeInvalid "spec.x: Invalid value: \"string\": detail" */
     CAUSE_NOT_FOUND,     /* FieldValueNotFound    "spec.x: Not found: \"v\"" */
     CAUSE_INTERNAL,      /* InternalError */
+    CAUSE_MANAGER_CONFLICT, /* FieldManagerConflict, of server-side apply alone */
 };
 
 struct cause {

@@ -39,6 +39,18 @@ struct kind_hooks {
                             const struct json *object, struct causes *causes);
     /* How metadata.name must look; NULL: DNS-1123 subdomain. is_prefix: it is a generateName. */
     struct name_errors (*check_name)(struct arena *a, struct str name, bool is_prefix);
+    /* Why this object may not be deleted, as the end of a 403 message, or STR_NONE. */
+    struct str (*check_delete)(struct hook_context *h, const struct json *object);
+    /* A delete that leaves the object in place for now (finalizers, must_stay) marks it here beyond deletionTimestamp. */
+    void (*prepare_delete)(struct hook_context *h, struct json *object);
+    /* Something besides metadata.finalizers keeps a deleted object alive (spec.finalizers of a Namespace). */
+    bool (*must_stay)(const struct json *object);
+    /* DELETE answers with the object that is gone, not with a Status. */
+    bool returns_deleted;
+    /* PUT of an object that does not exist creates it. */
+    bool creates_on_update;
+    /* PUT without resourceVersion is refused (always so for custom resources). */
+    bool needs_revision;
     bool judges_meta_once; /* its own rules leave metadata alone, see object_meta_validate_update() */
     /* For kinds with `storedAs`: become the kind's from_stored and to_stored. */
     void (*from_stored)(struct arena *a, struct json *object);

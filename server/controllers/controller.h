@@ -28,8 +28,8 @@ struct controller {
     void (*stop)(void *state);
 };
 
-/* Ends with an entry without a name. */
-extern const struct controller controllers[];
+/* Ends with NULL. */
+extern const struct controller *const controllers[];
 
 struct controller_runner;
 struct controller_runner *controller_runner_new(const struct controller_context *ctx);

@@ -49,12 +49,31 @@ static int check_applied_type(struct call *c, const struct json *config)
                                           STR_ARG(kind));
 }
 
+/* One conflict in a line; several as a list under each manager. */
+static void write_conflicts(struct buf *b, const struct managed_conflict *conflicts)
+{
+    size_t n = 0;
+    for (const struct managed_conflict *m = conflicts; m; m = m->next)
+        n++;
+    buf_printf(b, "Apply failed with %zu conflict%s: ", n, n == 1 ? "" : "s");
+    if (n == 1) {
+        buf_printf(b, "conflict with %.*s: %.*s", STR_ARG(conflicts->operation_text), STR_ARG(conflicts->field));
+        return;
+    }
+    const struct managed_conflict *previous = NULL;
+    for (const struct managed_conflict *m = conflicts; m; previous = m, m = m->next) {
+        if (!previous || !str_eq(previous->operation_text, m->operation_text))
+            buf_printf(b, "%sconflicts with %.*s:", previous ? "\n" : "", STR_ARG(m->operation_text));
+        buf_printf(b, "\n- %.*s", STR_ARG(m->field));
+    }
+}
+
 static int fail_conflicts(struct call *c, const struct managed_conflict *conflicts)
 {
     BUF_AUTO text = {0};
     struct causes causes;
     causes_init(&causes, c->arena);
-    managed_conflicts_text(c->arena, conflicts, &text);
+    write_conflicts(&text, conflicts);
     (void) status_fail(&c->status, 409, "Conflict", "%.*s", STR_ARG(buf_str(&text)));
     c->status.has_details = true;
     for (const struct managed_conflict *m = conflicts; m; m = m->next) {

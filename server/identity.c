@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "pki/pki.h"
+
+#define CA_DAYS 3650
+#define SERVER_DAYS 365
+#define RENEW_BEFORE_S ((int64_t) 30 * 24 * 3600)
+
+static int fail(char **ret_error, int code, const char *what, const char *path)
+{
+    struct buf b = {0};
+    buf_printf(&b, "%s %s: %s", what, path, strerror(-code));
+    *ret_error = buf_take(&b);
+    return code;
+}
+
+static const char *pki_path(struct arena *a, const char *data_dir, const char *file)
+{
+    return arena_printf(a, "%s/pki/%s", data_dir, file).p;
+}
+
+static int make_directories(struct arena *a, const char *data_dir, char **ret_error)
+{
+    const char *const paths[] = {data_dir, arena_printf(a, "%s/pki", data_dir).p};
+    for (size_t i = 0; i < N_ELEMENTS(paths); i++)
+        if (mkdir(paths[i], 0700) < 0 && errno != EEXIST)
+            return fail(ret_error, -errno, "cannot make the directory", paths[i]);
+    return 0;
+}
+
+struct authority {
+    struct pki_key *key;
+    struct pki_cert *certificate;
+};
+
+static void authority_done(struct authority *ca)
+{
+    pki_key_free(ca->key);
+    pki_cert_free(ca->certificate);
+}
+
+/* The CA is made once; a key without its certificate (or the reverse) is never replaced silently. */
+static int open_authority(struct arena *a, const char *data_dir, struct authority *ret, char **ret_error)
+{
+    const char *certificate = pki_path(a, data_dir, "root-certificate.pem"), *key = pki_path(a, data_dir, "root-key.pem");
+    if (access(certificate, F_OK) < 0 && access(key, F_OK) < 0) {
+        ret->key = pki_key_new();
+        ret->certificate = pki_cert_new(
+            &(struct pki_cert_options){.common_name = STR("seth root"), .is_ca = true, .valid_days = CA_DAYS}, ret->key,
+            NULL, NULL);
+        int r = pki_key_save(ret->key, key);
+        if (r == 0)
+            r = pki_cert_save(ret->certificate, certificate);
+        return r < 0 ? fail(ret_error, r, "cannot write the root certificate", certificate) : 0;
+    }
+    int r = pki_cert_load(certificate, &ret->certificate);
+    if (r < 0)
+        return fail(ret_error, r, "cannot read the root certificate", certificate);
+    r = pki_key_load(key, &ret->key);
+    return r < 0 ? fail(ret_error, r, "cannot read the root key", key) : 0;
+}
+
+static size_t server_names(struct arena *a, const struct identity_options *o, struct str **ret_names)
+{
+    static const struct str always[] = {{"localhost", 9},
+                                        {"127.0.0.1", 9},
+                                        {"::1", 3},
+                                        {"kubernetes", 10},
+                                        {"kubernetes.default", 18},
+                                        {"kubernetes.default.svc", 22}};
+    struct str extra = str_of(o->extra_names), one = STR_NONE;
+    size_t capacity = N_ELEMENTS(always) + extra.n + 2, n = 0;
+    struct str *names = ARENA_ARRAY(a, struct str, capacity);
+    for (size_t i = 0; i < N_ELEMENTS(always); i++)
+        names[n++] = always[i];
+    char host[256] = "";
+    if (gethostname(host, sizeof(host) - 1) == 0 && host[0])
+        names[n++] = arena_str(a, str_of(host));
+    struct str bind = str_of(o->bind_address);
+    if (!str_is(bind, "0.0.0.0") && !str_is(bind, "::") && !str_is(bind, "127.0.0.1") && !str_is(bind, "::1"))
+        names[n++] = bind;
+    while (str_split(&extra, ',', &one))
+        if (str_trim(one).n)
+            names[n++] = str_trim(one);
+    *ret_names = names;
+    return n;
+}
+
+static bool is_good(const struct pki_cert *c, const struct str *names, size_t n)
+{
+    if (pki_cert_not_after(c) < (int64_t) time(NULL) + RENEW_BEFORE_S)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!pki_cert_has_name(c, names[i]))
+            return false;
+    return true;
+}
+
+static int open_server(struct arena *a, const struct identity_options *o, const struct authority *ca,
+                       const struct identity *id, char **ret_error)
+{
+    CLEANUP(pki_cert_freep) struct pki_cert *certificate = NULL;
+    struct str *names = NULL;
+    size_t n = server_names(a, o, &names);
+    if (pki_cert_load(id->certificate_path, &certificate) == 0 && access(id->key_path, R_OK) == 0 &&
+        is_good(certificate, names, n))
+        return 0;
+    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
+    CLEANUP(pki_cert_freep) struct pki_cert *fresh = pki_cert_new(
+        &(struct pki_cert_options){
+            .common_name = STR("seth"), .names = names, .n_names = n, .for_server = true, .valid_days = SERVER_DAYS},
+        key, ca->certificate, ca->key);
+    int r = pki_key_save(key, id->key_path);
+    if (r == 0)
+        r = pki_cert_save(fresh, id->certificate_path);
+    return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path) : 0;
+}
+
+int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret, char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    struct identity id = {.root_path = pki_path(a, o->data_dir, "root-certificate.pem"),
+                          .certificate_path = pki_path(a, o->data_dir, "server.pem"),
+                          .key_path = pki_path(a, o->data_dir, "server-key.pem")};
+    int r = make_directories(a, o->data_dir, ret_error);
+    if (r == 0)
+        r = open_authority(a, o->data_dir, &ca, ret_error);
+    if (r < 0)
+        return r;
+    id.root_pem = pki_cert_pem(a, ca.certificate);
+    if (o->certificate_file[0]) {
+        id.certificate_path = o->certificate_file;
+        id.key_path = o->key_file;
+    } else {
+        r = open_server(a, o, &ca, &id, ret_error);
+    }
+    *ret = id;
+    return r;
+}
+
+/* ---- kubeconfig --------------------------------------------------------------------------- */
+
+static int write_private(struct arena *a, const char *path, struct str text, char **ret_error)
+{
+    const char *fresh = arena_printf(a, "%s.new", path).p;
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail(ret_error, -errno, "cannot write", fresh);
+    ssize_t n = write(fd, text.p, text.n);
+    int r = n == (ssize_t) text.n && fsync(fd) == 0 ? 0 : -EIO;
+    (void) close(fd);
+    if (r == 0 && rename(fresh, path) < 0)
+        r = -errno;
+    return r < 0 ? fail(ret_error, r, "cannot write", path) : 0;
+}
+
+int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text, char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    int r = open_authority(a, o->data_dir, &ca, ret_error);
+    if (r < 0)
+        return r;
+    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
+    CLEANUP(pki_cert_freep) struct pki_cert *certificate =
+        pki_cert_new(&(struct pki_cert_options){.common_name = o->user,
+                                                .organizations = o->groups,
+                                                .n_organizations = o->n_groups,
+                                                .for_client = true,
+                                                .valid_days = o->valid_days},
+                     key, ca.certificate, ca.key);
+    struct str root = base64_encode(a, pki_cert_pem(a, ca.certificate), BASE64_STANDARD);
+    struct str client = base64_encode(a, pki_cert_pem(a, certificate), BASE64_STANDARD);
+    struct str secret = base64_encode(a, pki_key_pem(a, key), BASE64_STANDARD);
+    *ret_text = arena_printf(a,
+                             "apiVersion: v1\nkind: Config\n"
+                             "clusters:\n- name: seth\n  cluster:\n    server: %s\n    certificate-authority-data: %.*s\n"
+                             "users:\n- name: %.*s\n  user:\n    client-certificate-data: %.*s\n    client-key-data: %.*s\n"
+                             "contexts:\n- name: seth\n  context:\n    cluster: seth\n    user: %.*s\n"
+                             "current-context: seth\n",
+                             o->server, STR_ARG(root), STR_ARG(o->user), STR_ARG(client), STR_ARG(secret),
+                             STR_ARG(o->user));
+    return o->path ? write_private(a, o->path, *ret_text, ret_error) : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's own identity: one CA made at first start, the serving certificate under it, and the administrator's kubeconfig. All
+ * under <data-dir>/pki; nothing is overwritten while it is good. */
+#pragma once
+
+#include "base/arena.h"
+
+struct identity {
+    struct str root_pem;
+    const char *root_path, *certificate_path, *key_path;
+};
+
+struct identity_options {
+    const char *data_dir;
+    const char *bind_address;
+    const char *extra_names; /* comma-separated SANs */
+    const char *certificate_file, *key_file; /* given by the operator; "" : our own */
+};
+
+/* Failure: negative errno and *ret_error (heap). Strings in the arena. */
+int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret, char **ret_error);
+
+struct kubeconfig_options {
+    const char *data_dir;
+    const char *server; /* "https://127.0.0.1:6443" */
+    struct str user;
+    const struct str *groups;
+    size_t n_groups;
+    int64_t valid_days;
+    const char *path; /* where to, 0600; NULL: *ret_text only */
+};
+/* Makes a client certificate and the kubeconfig that carries it. */
+int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text, char **ret_error);

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "json/yaml.h"
+
+#define OPTIONS_FILE_MAX_BYTES ((size_t) 1024 * 1024)
+
+static size_t n_specs(const struct option_spec *specs)
+{
+    size_t n = 0;
+    while (specs[n].name)
+        n++;
+    return n;
+}
+
+static ptrdiff_t find_spec(const struct option_spec *specs, struct str name)
+{
+    for (size_t i = 0; specs[i].name; i++)
+        if (str_is(name, specs[i].name))
+            return (ptrdiff_t) i;
+    return -1;
+}
+
+static void print_help(const struct option_spec *specs, const char *usage)
+{
+    printf("Usage: %s\n\nOptions (also as SETH_<NAME> in the environment, or in the YAML file of --config):\n", usage);
+    for (const struct option_spec *s = specs; s->name; s++) {
+        printf("  --%-24s %s", s->name, s->help);
+        if (s->fallback && s->fallback[0])
+            printf(" (default: %s)", s->fallback);
+        printf("\n");
+    }
+    printf("  --%-24s %s\n", "help", "this text");
+}
+
+static int complain(const char *what, struct str name)
+{
+    fprintf(stderr, "seth: %s '%.*s'; --help lists the options\n", what, STR_ARG(name));
+    return -EINVAL;
+}
+
+static int set_value(struct arena *a, struct options *o, size_t at, struct str value)
+{
+    const struct option_spec *s = &o->specs[at];
+    int64_t number = 0;
+    if (s->type == OPTION_INT &&
+        (str_to_i64(value, &number) < 0 || number < s->min || (s->max && number > s->max))) {
+        fprintf(stderr, "seth: --%s: '%.*s' is no number between %" PRId64 " and %" PRId64 "\n", s->name, STR_ARG(value),
+                s->min, s->max);
+        return -EINVAL;
+    }
+    if (s->type == OPTION_LIST && o->values[at] && o->values[at][0])
+        value = arena_printf(a, "%s,%.*s", o->values[at], STR_ARG(value));
+    o->values[at] = arena_strz(a, value);
+    return 0;
+}
+
+static void set_environment(struct arena *a, struct options *o)
+{
+    for (size_t i = 0; o->specs[i].name; i++) {
+        BUF_AUTO name = {0};
+        buf_printf(&name, "SETH_%s", o->specs[i].name);
+        for (size_t k = 0; k < name.n; k++)
+            name.p[k] = name.p[k] == '-'                            ? '_'
+                        : name.p[k] >= 'a' && name.p[k] <= 'z' ? (char) (name.p[k] - 'a' + 'A')
+                                                                    : name.p[k];
+        const char *value = getenv(name.p);
+        if (value)
+            o->values[i] = arena_strz(a, str_of(value));
+    }
+}
+
+static int read_file(const char *path, struct buf *ret)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return -errno;
+    char chunk[4096];
+    for (size_t n = fread(chunk, 1, sizeof(chunk), f); n && ret->n < OPTIONS_FILE_MAX_BYTES;
+         n = fread(chunk, 1, sizeof(chunk), f))
+        buf_append(ret, chunk, n);
+    int r = ferror(f) ? -EIO : ret->n >= OPTIONS_FILE_MAX_BYTES ? -EFBIG : 0;
+    (void) fclose(f);
+    return r;
+}
+
+static struct str scalar_text(struct arena *a, const struct json *v)
+{
+    if (json_is(v, JSON_STRING))
+        return json_str(v);
+    if (!json_is(v, JSON_ARRAY))
+        return json_text(a, v);
+    BUF_AUTO b = {0};
+    JSON_FOR_EACH_ITEM(v, item) {
+        buf_append_str(&b, b.n ? STR(",") : STR(""));
+        buf_append_str(&b, scalar_text(a, item));
+    }
+    return arena_str(a, buf_str(&b));
+}
+
+static int set_file(struct arena *a, struct options *o, const char *path)
+{
+    BUF_AUTO text = {0};
+    struct json_parse_result parsed = {0};
+    int r = read_file(path, &text);
+    if (r < 0) {
+        fprintf(stderr, "seth: --config: cannot read %s: %s\n", path, strerror(-r));
+        return r;
+    }
+    if (yaml_parse(a, buf_str(&text), &parsed) < 0 || !json_is(parsed.value, JSON_OBJECT)) {
+        fprintf(stderr, "seth: --config: %s is no YAML map of options: %.*s\n", path, STR_ARG(parsed.error));
+        return -EINVAL;
+    }
+    JSON_FOR_EACH_MEMBER(parsed.value, m) {
+        ptrdiff_t at = find_spec(o->specs, json_str(&m->key));
+        if (at < 0)
+            return complain("the configuration file has an unknown option", json_str(&m->key));
+        r = set_value(a, o, (size_t) at, scalar_text(a, &m->value));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Walks the flags; only_config takes --config and nothing else. */
+static int walk_flags(struct arena *a, struct options *o, int argc, char **argv, bool only_config)
+{
+    const char **rest = ARENA_ARRAY(a, const char *, argc + 1);
+    o->n_rest = 0;
+    for (int i = 0; i < argc; i++) {
+        struct str arg = str_of(argv[i]);
+        if (!str_starts_with(arg, STR("--"))) {
+            rest[o->n_rest++] = argv[i];
+            continue;
+        }
+        arg = str_from(arg, 2);
+        ptrdiff_t equals = str_find(arg, '=');
+        struct str name = equals < 0 ? arg : str_sub(arg, 0, (size_t) equals);
+        ptrdiff_t at = find_spec(o->specs, name);
+        if (at < 0)
+            return complain("unknown option", str_of(argv[i]));
+        if (equals < 0 && i + 1 >= argc)
+            return complain("a value is missing behind", str_of(argv[i]));
+        struct str value = equals < 0 ? str_of(argv[++i]) : str_from(arg, (size_t) equals + 1);
+        if (only_config != str_is(name, "config"))
+            continue;
+        int r = set_value(a, o, (size_t) at, value);
+        if (r < 0)
+            return r;
+    }
+    o->rest = rest;
+    return 0;
+}
+
+int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc, char **argv,
+                  struct options *ret)
+{
+    for (int i = 0; i < argc; i++) {
+        if (str_is(str_of(argv[i]), "--help") || str_is(str_of(argv[i]), "-h")) {
+            print_help(specs, usage);
+            return 1;
+        }
+    }
+    struct options o = {.specs = specs};
+    size_t n = n_specs(specs);
+    o.values = ARENA_ARRAY(a, const char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        o.values[i] = specs[i].fallback;
+    ptrdiff_t config = find_spec(specs, STR("config"));
+    int r = walk_flags(a, &o, argc, argv, true);
+    const char *from_environment = getenv("SETH_CONFIG");
+    const char *path = config >= 0 && o.values[config] ? o.values[config] : from_environment;
+    if (r == 0 && config >= 0 && path && path[0])
+        r = set_file(a, &o, path);
+    if (r < 0)
+        return r;
+    set_environment(a, &o);
+    r = walk_flags(a, &o, argc, argv, false);
+    *ret = o;
+    return r;
+}
+
+const char *option_text(const struct options *o, const char *name)
+{
+    ptrdiff_t at = find_spec(o->specs, str_of(name));
+    return at < 0 || !o->values[at] ? "" : o->values[at];
+}
+
+int64_t option_int(const struct options *o, const char *name)
+{
+    int64_t value = 0;
+    (void) str_to_i64(str_of(option_text(o, name)), &value);
+    return value;
+}

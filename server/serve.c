@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "api/codec.h"
+#include "api/server.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "bootstrap.h"
+#include "controllers/controller.h"
+#include "identity.h"
+
+#define MAX_THREADS 64
+#define DRAIN_MS 8000
+#define HANDSHAKE_TIMEOUT_MS 10000
+#define ADMIN_DAYS 3650
+
+const struct option_spec serve_options[] = {
+    {"config", OPTION_TEXT, NULL, "YAML file with these options", 0, 0},
+    {"data-dir", OPTION_TEXT, "/var/lib/seth", "where everything is kept", 0, 0},
+    {"bind-address", OPTION_TEXT, "127.0.0.1", "address to listen on (numeric)", 0, 0},
+    {"secure-port", OPTION_INT, "6443", "port of the Kubernetes API; 0 picks a free one", 0, 65535},
+    {"device-port", OPTION_INT, "8443", "port of the device API, reserved: this version serves no devices", 0, 65535},
+    {"threads", OPTION_INT, "0", "event loops; 0: one per core", 0, MAX_THREADS},
+    {"max-connections", OPTION_INT, "20000", "open connections; further ones wait", 1, 1000000},
+    {"tls-cert-file", OPTION_TEXT, "", "certificate chain to serve instead of our own (PEM)", 0, 0},
+    {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
+    {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
+    {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1, 86400},
+    {"history-bytes", OPTION_INT, "67108864", "memory for superseded versions", 1048576, (int64_t) 1 << 40},
+    {"log-level", OPTION_TEXT, "info", "error, warning, info or debug", 0, 0},
+    {0},
+};
+
+struct server {
+    const struct options *options;
+    struct arena *arena;
+    struct identity identity;
+    struct store *store;
+    struct api *api;
+    struct loop *loops[MAX_THREADS];
+    pthread_t threads[MAX_THREADS];
+    size_t n_loops, n_threads;
+    struct tls_config *tls;
+    struct listener *listener;
+    struct health health;
+    struct api_server *door;
+    struct controller_runner *controllers;
+    struct loop_timer *drain_timer;
+    atomic_bool is_stopping;
+};
+
+/* ---- health ------------------------------------------------------------------------------- */
+
+static bool store_is_healthy(void *ctx, char *reason)
+{
+    struct server *s = ctx;
+    struct store_stats stats;
+    store_stats(s->store, &stats);
+    if (stats.is_full)
+        (void) snprintf(reason, HEALTH_REASON_BYTES, "the disk is full");
+    return !stats.is_full;
+}
+
+static bool is_not_stopping(void *ctx, char *reason)
+{
+    struct server *s = ctx;
+    bool stopping = atomic_load(&s->is_stopping);
+    if (stopping)
+        (void) snprintf(reason, HEALTH_REASON_BYTES, "the server is shutting down");
+    return !stopping;
+}
+
+static void add_checks(struct server *s)
+{
+    health_init(&s->health);
+    /* The store answers under the name that tools look for. */
+    health_add(&s->health, &(struct health_check){STR("etcd"), HEALTH_ALL, store_is_healthy, s});
+    health_add(&s->health, &(struct health_check){STR("etcd-readiness"), HEALTH_READYZ, store_is_healthy, s});
+    health_add(&s->health, &(struct health_check){STR("shutdown"), HEALTH_READYZ, is_not_stopping, s});
+}
+
+/* ---- starting ----------------------------------------------------------------------------- */
+
+static int set_log_level(const char *text)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        if (str_is(str_of(text), names[i])) {
+            log_set_level((enum log_level) i);
+            return 0;
+        }
+    }
+    fprintf(stderr, "seth: --log-level: '%s' is none of error, warning, info, debug\n", text);
+    return -EINVAL;
+}
+
+static void prepare_process(void)
+{
+    (void) mallopt(M_ARENA_MAX, 2); /* arenas per thread bloat resident memory */
+    (void) signal(SIGPIPE, SIG_IGN);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void) setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static int open_store(struct server *s, char **ret_error)
+{
+    const struct options *o = s->options;
+    return store_open(&(struct store_options){.path = arena_printf(s->arena, "%s/objects.db", option_text(o, "data-dir")).p,
+                                              .parse_head = codec_parse_stored,
+                                              .clock = &clock_system,
+                                              .history_max_age_ms = option_int(o, "history-seconds") * 1000,
+                                              .history_max_bytes = option_int(o, "history-bytes")},
+                      &s->store, ret_error);
+}
+
+static int open_identity(struct server *s, char **ret_error)
+{
+    const struct options *o = s->options;
+    struct identity_options i = {.data_dir = option_text(o, "data-dir"),
+                                 .bind_address = option_text(o, "bind-address"),
+                                 .extra_names = option_text(o, "tls-san"),
+                                 .certificate_file = option_text(o, "tls-cert-file"),
+                                 .key_file = option_text(o, "tls-private-key-file")};
+    int r = identity_open(s->arena, &i, &s->identity, ret_error);
+    if (r < 0)
+        return r;
+    return tls_config_new(&(struct tls_files){s->identity.certificate_path, s->identity.key_path, s->identity.root_path},
+                          &s->tls, ret_error);
+}
+
+/* How a client on this machine reaches us. */
+static struct str reachable_address(struct server *s)
+{
+    struct str bind = str_of(option_text(s->options, "bind-address"));
+    if (str_is(bind, "0.0.0.0"))
+        return STR("127.0.0.1");
+    if (str_is(bind, "::"))
+        return STR("[::1]");
+    return str_find(bind, ':') < 0 ? bind : arena_printf(s->arena, "[%.*s]", STR_ARG(bind));
+}
+
+static void open_loops(struct server *s)
+{
+    int64_t wanted = option_int(s->options, "threads");
+    long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
+    s->n_loops = (size_t) MIN(wanted ? wanted : MAX(n_cores, 1L), (int64_t) MAX_THREADS);
+    for (size_t i = 0; i < s->n_loops; i++)
+        s->loops[i] = loop_new();
+}
+
+static int open_listener(struct server *s, char **ret_error)
+{
+    return listener_new(&(struct listener_options){.address = option_text(s->options, "bind-address"),
+                                                   .port = (int) option_int(s->options, "secure-port"),
+                                                   .tls = s->tls,
+                                                   .loops = s->loops,
+                                                   .n_loops = s->n_loops,
+                                                   .max_connections = (size_t) option_int(s->options, "max-connections"),
+                                                   .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
+                                                   .on_accept = api_server_accept,
+                                                   .arg = s->door},
+                        &s->listener, ret_error);
+}
+
+static int write_admin_kubeconfig(struct server *s, char **ret_error)
+{
+    static const struct str groups[] = {{"system:masters", 14}};
+    const char *data_dir = option_text(s->options, "data-dir");
+    struct str text = STR_NONE;
+    struct kubeconfig_options k = {
+        .data_dir = data_dir,
+        .server = arena_printf(s->arena, "https://%.*s:%d", STR_ARG(reachable_address(s)), listener_port(s->listener)).p,
+        .user = STR("seth-admin"),
+        .groups = groups,
+        .n_groups = 1,
+        .valid_days = ADMIN_DAYS,
+        .path = arena_printf(s->arena, "%s/admin.kubeconfig", data_dir).p,
+    };
+    return identity_kubeconfig(s->arena, &k, &text, ret_error);
+}
+
+static int open_parts(struct server *s, char **ret_error)
+{
+    int r = open_identity(s, ret_error);
+    if (r == 0)
+        r = open_store(s, ret_error);
+    if (r == 0)
+        r = api_new(&(struct api_options){s->store, &clock_system}, &s->api, ret_error);
+    if (r < 0)
+        return r;
+    struct kube_client *client = kube_client_local(s->api, "seth");
+    r = bootstrap_objects(client, ret_error);
+    if (r < 0) {
+        kube_client_free(client);
+        return r;
+    }
+    add_checks(s);
+    open_loops(s);
+    struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
+                                      (long long) option_int(s->options, "secure-port"));
+    s->door = api_server_new(&(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
+    struct controller_context ctx = {
+        .client = client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem, .api = s->api};
+    s->controllers = controller_runner_new(&ctx);
+    r = open_listener(s, ret_error);
+    if (r == 0)
+        r = write_admin_kubeconfig(s, ret_error);
+    return r;
+}
+
+/* ---- running ------------------------------------------------------------------------------ */
+
+static void stop_loops(void *arg)
+{
+    struct server *s = arg;
+    for (size_t i = 0; i < s->n_loops; i++)
+        loop_stop(s->loops[i]);
+}
+
+static void on_stop_signal(void *arg, int number)
+{
+    struct server *s = arg;
+    if (atomic_exchange(&s->is_stopping, true)) {
+        stop_loops(s);
+        return;
+    }
+    log_info("stopping", LOG_INT("signal", number));
+    listener_close(s->listener);
+    api_server_drain(s->door, stop_loops, s);
+    s->drain_timer = loop_timer_new(s->loops[0], stop_loops, s);
+    loop_timer_start(s->drain_timer, DRAIN_MS, 0);
+}
+
+static void on_reload_signal(void *arg, int number)
+{
+    struct server *s = arg;
+    char *error = NULL;
+    (void) number;
+    if (tls_config_reload(s->tls, &error) < 0)
+        log_error("keeping the certificates as they were", LOG_TEXT("error", error));
+    else
+        log_info("certificates reloaded");
+    mem_free(error);
+}
+
+static void *run_loop(void *loop)
+{
+    loop_run(loop);
+    return NULL;
+}
+
+static void run(struct server *s)
+{
+    loop_on_signal(s->loops[0], SIGTERM, on_stop_signal, s);
+    loop_on_signal(s->loops[0], SIGINT, on_stop_signal, s);
+    loop_on_signal(s->loops[0], SIGHUP, on_reload_signal, s);
+    for (size_t i = 1; i < s->n_loops; i++)
+        if (pthread_create(&s->threads[s->n_threads++], NULL, run_loop, s->loops[i]) != 0)
+            abort();
+    log_info("serving the Kubernetes API", LOG_TEXT("address", option_text(s->options, "bind-address")),
+             LOG_INT("port", listener_port(s->listener)), LOG_INT("threads", (int64_t) s->n_loops),
+             LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig", option_text(s->options, "data-dir"))));
+    loop_run(s->loops[0]);
+    for (size_t i = 0; i < s->n_threads; i++)
+        (void) pthread_join(s->threads[i], NULL);
+}
+
+static void close_parts(struct server *s)
+{
+    controller_runner_free(s->controllers);
+    loop_timer_free(s->drain_timer);
+    api_server_free(s->door);
+    for (size_t i = 0; i < s->n_loops; i++)
+        loop_free(s->loops[i]);
+    tls_config_free(s->tls);
+    api_free(s->api);
+    if (s->store)
+        store_close(s->store);
+    arena_free(s->arena);
+}
+
+int serve(const struct options *o)
+{
+    if (set_log_level(option_text(o, "log-level")) < 0)
+        return EXIT_FAILURE;
+    struct server *s = NEW(struct server);
+    char *error = NULL;
+    s->options = o;
+    s->arena = arena_new();
+    prepare_process();
+    int r = open_parts(s, &error);
+    if (r < 0)
+        log_error("cannot start", LOG_TEXT("error", error ? error : strerror(-r)));
+    else
+        run(s);
+    close_parts(s);
+    if (r == 0)
+        log_info("stopped");
+    mem_free(error);
+    mem_free(s);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `seth server`: wires the parts together, runs them, takes them apart in order. */
+#pragma once
+
+#include "options.h"
+
+extern const struct option_spec serve_options[];
+int serve(const struct options *o);
