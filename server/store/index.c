@@ -195,8 +195,8 @@ struct object *index_newest(const struct index *ix, struct str key)
     if (key_split(key, &collection, &rest) < 0)
         return NULL;
     const struct collection *c = index_collection(ix, collection);
-    const struct entry *e = c ? keys_find(&c->keys, rest) : NULL;
-    return e ? e->newest : NULL;
+    const struct key_slot *slot = c ? keys_find(&c->keys, rest) : NULL;
+    return slot ? slot->newest : NULL;
 }
 
 /* The oldest event of all is the oldest of its collection and of its key too. */
@@ -210,7 +210,7 @@ static void history_drop(struct index *ix, struct event *e)
         e->newer->older = NULL;
     } else {
         e->entry->last = NULL;
-        if (!e->entry->newest)
+        if (e->shared.type == STORE_DELETED)
             keys_remove(&e->collection->keys, e->entry);
     }
     ix->n_events--;

@@ -9,8 +9,8 @@ void keys_done(struct keys *k)
 {
     for (size_t b = 0; b < k->n_blocks; b++) {
         for (uint32_t i = 0; i < k->blocks[b]->n; i++) {
-            object_unref(k->blocks[b]->entries[i]->newest);
-            mem_free(k->blocks[b]->entries[i]);
+            object_unref(k->blocks[b]->slots[i].newest);
+            mem_free(k->blocks[b]->slots[i].entry);
         }
         mem_free(k->blocks[b]);
     }
@@ -24,7 +24,7 @@ static size_t find_block(const struct keys *k, struct str key)
     size_t low = 0, high = k->n_blocks;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (str_cmp(entry_key(k->blocks[middle]->entries[0]), key) <= 0)
+        if (str_cmp(entry_key(k->blocks[middle]->slots[0].entry), key) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -38,7 +38,7 @@ static uint32_t find_in_block(const struct key_block *b, struct str key, bool be
     uint32_t low = 0, high = b->n;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = str_cmp(entry_key(b->entries[middle]), key);
+        int order = str_cmp(entry_key(b->slots[middle].entry), key);
         if (order < 0 || (behind && order == 0))
             low = middle + 1;
         else
@@ -78,10 +78,10 @@ struct key_cursor keys_seek_end(const struct keys *k, struct str prefix)
     return c;
 }
 
-struct entry *keys_find(const struct keys *k, struct str key)
+const struct key_slot *keys_find(const struct keys *k, struct str key)
 {
-    struct entry *e = keys_at(k, keys_seek(k, key));
-    return e && str_eq(entry_key(e), key) ? e : NULL;
+    const struct key_slot *slot = keys_at(k, keys_seek(k, key));
+    return slot && str_eq(entry_key(slot->entry), key) ? slot : NULL;
 }
 
 static void insert_block(struct keys *k, size_t at, struct key_block *b)
@@ -106,7 +106,7 @@ static uint32_t count_live(const struct key_block *b)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->n; i++)
-        n += b->entries[i]->newest != NULL;
+        n += b->slots[i].newest != NULL;
     return n;
 }
 
@@ -117,7 +117,7 @@ static void split_block(struct keys *k, size_t block, uint32_t n_keep)
     struct key_block *low = k->blocks[block];
     struct key_block *high = NEW(struct key_block);
     high->n = low->n - n_keep;
-    memcpy(high->entries, low->entries + n_keep, high->n * sizeof(struct entry *));
+    memcpy(high->slots, low->slots + n_keep, high->n * sizeof(struct key_slot));
     high->newest_revision = low->newest_revision;
     low->n = n_keep;
     low->n_live = count_live(low);
@@ -133,21 +133,21 @@ static struct entry *entry_new(struct str key)
     return e;
 }
 
-/* Returns the block that now holds the entry. */
-static struct key_block *insert_at(struct keys *k, size_t block, uint32_t at, struct entry *e)
+/* Makes a slot for the entry before place `at` of the block. Returns the block that has it. */
+static struct key_block *insert_at(struct keys *k, size_t block, uint32_t *at, struct entry *e)
 {
     struct key_block *b = k->blocks[block];
     if (b->n == KEY_BLOCK_MAX) {
-        bool at_end = block + 1 == k->n_blocks && at == b->n;
+        bool at_end = block + 1 == k->n_blocks && *at == b->n;
         uint32_t n_keep = at_end ? KEY_BLOCK_MAX - 1 : KEY_BLOCK_MAX / 2;
         split_block(k, block, n_keep);
-        if (at > n_keep) {
+        if (*at > n_keep) {
             b = k->blocks[block + 1];
-            at -= n_keep;
+            *at -= n_keep;
         }
     }
-    memmove(b->entries + at + 1, b->entries + at, (b->n - at) * sizeof(struct entry *));
-    b->entries[at] = e;
+    memmove(b->slots + *at + 1, b->slots + *at, (b->n - *at) * sizeof(struct key_slot));
+    b->slots[*at] = (struct key_slot){e, NULL};
     b->n++;
     return b;
 }
@@ -160,19 +160,18 @@ struct entry *keys_put(struct keys *k, struct str key, struct object *o, int64_t
     size_t block = k->blocks[0]->n ? find_block(k, key) : 0;
     struct key_block *b = k->blocks[block];
     uint32_t at = find_in_block(b, key, /* behind= */ false);
-    struct entry *e = at < b->n && str_eq(entry_key(b->entries[at]), key) ? b->entries[at] : NULL;
-    if (!e) {
-        e = entry_new(key);
-        b = insert_at(k, block, at, e);
-    }
-    *ret_previous = e->newest;
-    b->n_live -= e->newest != NULL;
-    k->n_live -= e->newest != NULL;
+    if (at == b->n || !str_eq(entry_key(b->slots[at].entry), key))
+        b = insert_at(k, block, &at, entry_new(key));
+
+    struct key_slot *slot = &b->slots[at];
+    *ret_previous = slot->newest;
+    b->n_live -= slot->newest != NULL;
+    k->n_live -= slot->newest != NULL;
     b->n_live += o != NULL;
     k->n_live += o != NULL;
     b->newest_revision = MAX(b->newest_revision, revision);
-    e->newest = o;
-    return e;
+    slot->newest = o;
+    return slot->entry;
 }
 
 /* Joins a block with the one behind it once both are small, so that many removals leave no trail of
@@ -184,7 +183,7 @@ static void join_behind(struct keys *k, size_t block)
         return;
     struct key_block *low = k->blocks[block];
     const struct key_block *high = k->blocks[block + 1];
-    memcpy(low->entries + low->n, high->entries, high->n * sizeof(struct entry *));
+    memcpy(low->slots + low->n, high->slots, high->n * sizeof(struct key_slot));
     low->n += high->n;
     low->n_live += high->n_live;
     low->newest_revision = MAX(low->newest_revision, high->newest_revision);
@@ -193,12 +192,11 @@ static void join_behind(struct keys *k, size_t block)
 
 void keys_remove(struct keys *k, struct entry *e)
 {
-    assert(!e->newest);
     struct key_cursor c = keys_seek(k, entry_key(e));
-    assert(keys_at(k, c) == e);
     struct key_block *b = k->blocks[c.block];
+    assert(b->slots[c.at].entry == e && !b->slots[c.at].newest);
     b->n--;
-    memmove(b->entries + c.at, b->entries + c.at + 1, (b->n - c.at) * sizeof(struct entry *));
+    memmove(b->slots + c.at, b->slots + c.at + 1, (b->n - c.at) * sizeof(struct key_slot));
     mem_free(e);
     if (b->n == 0) {
         remove_block(k, c.block);

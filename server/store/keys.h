@@ -11,17 +11,23 @@ struct event;
 
 /* One key of a collection. It lives as long as the key exists or history speaks of it. */
 struct entry {
-    struct object *newest; /* NULL: removed, and only history remembers it */
-    struct event *last;    /* the newest event still in history, NULL when there is none */
+    struct event *last; /* the newest event still in history, NULL when there is none */
     uint32_t n_key;
     char key[]; /* "<namespace>/<name>" */
+};
+
+/* The object stands beside the entry, not in it: a list of what has not changed since touches no
+ * entry. */
+struct key_slot {
+    struct entry *entry;
+    struct object *newest; /* NULL: removed, and only history remembers it */
 };
 
 struct key_block {
     int64_t newest_revision; /* no entry changed after it */
     uint32_t n;
-    uint32_t n_live; /* entries that exist now */
-    struct entry *entries[KEY_BLOCK_MAX];
+    uint32_t n_live; /* keys that exist now */
+    struct key_slot slots[KEY_BLOCK_MAX];
 };
 
 struct keys {
@@ -42,7 +48,7 @@ static inline struct str entry_key(const struct entry *e)
     return str_range(e->key, e->n_key);
 }
 
-/* Frees blocks and entries, and drops the entries' objects. */
+/* Frees blocks and entries, and drops the objects. */
 void keys_done(struct keys *k);
 /* The place of the first entry not before key. */
 struct key_cursor keys_seek(const struct keys *k, struct str key);
@@ -51,24 +57,20 @@ struct key_cursor keys_seek_behind(const struct keys *k, struct str key);
 /* The place behind every key that begins with prefix, whose last byte is not 0xff. */
 struct key_cursor keys_seek_end(const struct keys *k, struct str prefix);
 /* NULL at the end. */
-static inline struct entry *keys_at(const struct keys *k, struct key_cursor c)
+static inline const struct key_slot *keys_at(const struct keys *k, struct key_cursor c)
 {
-    return c.block < k->n_blocks ? k->blocks[c.block]->entries[c.at] : NULL;
-}
-static inline void key_cursor_next(const struct keys *k, struct key_cursor *c)
-{
-    if (++c->at == k->blocks[c->block]->n)
-        *c = (struct key_cursor){c->block + 1, 0};
+    return c.block < k->n_blocks ? &k->blocks[c.block]->slots[c.at] : NULL;
 }
 static inline bool key_cursor_is_before(struct key_cursor a, struct key_cursor b)
 {
     return a.block != b.block ? a.block < b.block : a.at < b.at;
 }
 
-struct entry *keys_find(const struct keys *k, struct str key);
+/* NULL when nothing is known of the key. Void after any change. */
+const struct key_slot *keys_find(const struct keys *k, struct str key);
 /* Finds or adds the entry and gives it its newest object (taken over; NULL: removed) as of
  * revision. What it had before (NULL in a new entry) comes back with its reference. */
 struct entry *keys_put(struct keys *k, struct str key, struct object *o, int64_t revision,
                        struct object **ret_previous);
-/* Takes the entry out and frees it. It has no object. */
+/* Takes the entry out and frees it. Its object has been removed. */
 void keys_remove(struct keys *k, struct entry *e);

@@ -7,6 +7,9 @@
 #include "base/buf.h"
 #include "store/index.h"
 
+/* How many objects ahead; more brings nothing. */
+#define PREFETCH_DISTANCE 12
+
 struct reader {
     struct index *ix;
     const struct store_range *range;
@@ -17,19 +20,19 @@ struct reader {
 };
 
 /* What the key held at a revision not below the floor. */
-static struct object *version_at(const struct entry *e, int64_t at)
+static struct object *version_at(const struct key_slot *slot, int64_t at)
 {
-    struct object *o = e->newest;
-    for (const struct event *v = e->last; v && v->shared.revision > at; v = v->older)
+    struct object *o = slot->newest;
+    for (const struct event *v = slot->entry->last; v && v->shared.revision > at; v = v->older)
         o = v->shared.previous;
     return o;
 }
 
-static size_t count_entries(const struct key_block *b, uint32_t from, uint32_t to, int64_t at)
+static size_t count_slots(const struct key_block *b, uint32_t from, uint32_t to, int64_t at)
 {
     size_t n = 0;
     for (uint32_t i = from; i < to; i++)
-        n += version_at(b->entries[i], at) != NULL;
+        n += version_at(&b->slots[i], at) != NULL;
     return n;
 }
 
@@ -42,10 +45,10 @@ static size_t count_between(const struct keys *k, struct key_cursor from, struct
     for (; from.block < to.block; from = (struct key_cursor){from.block + 1, 0}) {
         const struct key_block *b = k->blocks[from.block];
         bool is_whole = from.at == 0 && b->newest_revision <= at;
-        n += is_whole ? b->n_live : count_entries(b, from.at, b->n, at);
+        n += is_whole ? b->n_live : count_slots(b, from.at, b->n, at);
     }
     if (key_cursor_is_before(from, to))
-        n += count_entries(k->blocks[from.block], from.at, to.at, at);
+        n += count_slots(k->blocks[from.block], from.at, to.at, at);
     return n;
 }
 
@@ -68,29 +71,34 @@ static void find_bounds(const struct reader *rd, const struct keys *k, struct ke
     }
 }
 
-/* A list is bound by waiting for memory: an object's line is asked for while the ones before it are
- * being taken. */
-static void prefetch(const struct key_block *b, uint32_t at)
+/* Takes at most n objects from place *at of the block on. */
+static size_t take_from_block(const struct key_block *b, uint32_t *at, int64_t revision, size_t n,
+                              struct object **ret_objects)
 {
-    if (at + 8 < b->n)
-        __builtin_prefetch(b->entries[at + 8]);
-    if (at + 4 < b->n)
-        __builtin_prefetch(b->entries[at + 4]->newest, /* for write= */ 1);
+    size_t taken = 0;
+    bool is_current = b->newest_revision <= revision;
+    for (; *at < b->n && taken < n; ++*at) {
+        /* Taking waits for memory and little else: the line of a later object is asked for
+         * meanwhile. */
+        if (*at + PREFETCH_DISTANCE < b->n)
+            __builtin_prefetch(b->slots[*at + PREFETCH_DISTANCE].newest, /* for write= */ 1);
+        const struct key_slot *slot = &b->slots[*at];
+        struct object *o = is_current ? slot->newest : version_at(slot, revision);
+        if (o)
+            ret_objects[taken++] = object_ref(o);
+    }
+    return taken;
 }
 
 /* Takes n objects from the cursor on; there are as many. Returns the key of the last. */
-static struct str take(const struct keys *k, struct key_cursor from, int64_t at, size_t n,
+static struct str take(const struct keys *k, struct key_cursor from, int64_t revision, size_t n,
                        struct object **ret_objects)
 {
     struct str last = STR_NONE;
-    for (size_t taken = 0; taken < n; key_cursor_next(k, &from)) {
+    for (size_t taken = 0; taken < n; from = (struct key_cursor){from.block + 1, 0}) {
         const struct key_block *b = k->blocks[from.block];
-        prefetch(b, from.at);
-        struct object *o = version_at(b->entries[from.at], at);
-        if (!o)
-            continue;
-        ret_objects[taken++] = object_ref(o);
-        last = entry_key(b->entries[from.at]);
+        taken += take_from_block(b, &from.at, revision, n - taken, ret_objects + taken);
+        last = entry_key(b->slots[from.at - 1].entry);
     }
     return last;
 }

@@ -18,14 +18,12 @@ static const char *order_fault(const struct replay *rp, const struct row *row)
     return NULL;
 }
 
-/* A removal whose object is gone already is one that a sweep did not finish: superseded rows go
- * before the removal's own. */
-static const char *sequence_fault(const struct replay *rp, const struct row *row)
+/* Below the floor what a row changed may have been deleted already: superseded rows go first. */
+static const char *sequence_fault(const struct replay *rp, const struct store_event *event)
 {
-    bool exists = index_newest(rp->ix, row->key) != NULL;
-    if (row->type == STORE_ADDED && exists)
+    if (event->type == STORE_ADDED && event->previous)
         return "creates what exists";
-    if (row->type != STORE_ADDED && !exists && row->revision > rp->floor)
+    if (event->type != STORE_ADDED && !event->previous && event->revision > rp->floor)
         return "changes what does not exist";
     return NULL;
 }
@@ -54,8 +52,6 @@ int replay_row(struct replay *rp, const struct row *row, char **ret_error)
     const char *what = row_fault(row);
     if (!what)
         what = order_fault(rp, row);
-    if (!what)
-        what = sequence_fault(rp, row);
     if (what)
         return fault(rp, row, what, ret_error);
 
@@ -65,6 +61,9 @@ int replay_row(struct replay *rp, const struct row *row, char **ret_error)
         return r;
     struct store_event *event = NULL;
     index_apply(rp->ix, &change, 1, rp->time_us, &event);
+    what = sequence_fault(rp, event);
+    if (what)
+        return fault(rp, row, what, ret_error);
     if (row->revision <= rp->floor)
         sweep_events(rp->sweep, index_trim(rp->ix, rp->floor, SIZE_MAX));
     return 0;

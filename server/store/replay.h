@@ -17,7 +17,8 @@ struct replay {
     void *ctx;
 };
 
-/* Rows come in revision order. -EBADMSG and *ret_error when the log cannot be right. */
+/* Rows come in revision order. -EBADMSG and *ret_error when the log cannot be right; the index
+ * is then good for nothing. */
 int replay_row(struct replay *rp, const struct row *row, char **ret_error);
 /* After the last row. */
 void replay_finish(struct replay *rp);

@@ -36,9 +36,9 @@ static size_t check(const struct keys *k)
         size_t live_here = 0;
         assert_true(k->blocks[b]->n > 0);
         for (uint32_t i = 0; i < k->blocks[b]->n; i++, n++) {
-            const struct entry *e = k->blocks[b]->entries[i];
+            const struct entry *e = k->blocks[b]->slots[i].entry;
             assert_true(!before || str_cmp(entry_key(before), entry_key(e)) < 0);
-            live_here += e->newest != NULL;
+            live_here += k->blocks[b]->slots[i].newest != NULL;
             before = e;
         }
         assert_int_equal(live_here, k->blocks[b]->n_live);
@@ -73,13 +73,13 @@ TEST(seek_finds_the_first_not_before_and_the_first_behind)
         int at = (i + 1) / 2 * 2, behind = i / 2 * 2 + 2;
         char expected[16];
         (void) name(expected, at);
-        assert_str(entry_key(keys_at(&k, keys_seek(&k, name(key, i)))), expected);
+        assert_str(entry_key(keys_at(&k, keys_seek(&k, name(key, i)))->entry), expected);
         (void) name(expected, behind);
-        assert_str(entry_key(keys_at(&k, keys_seek_behind(&k, name(key, i)))), expected);
+        assert_str(entry_key(keys_at(&k, keys_seek_behind(&k, name(key, i)))->entry), expected);
     }
     assert_null(keys_at(&k, keys_seek(&k, STR("nt"))));
     assert_null(keys_at(&k, keys_seek_end(&k, STR("ns/"))));
-    assert_str(entry_key(keys_at(&k, keys_seek(&k, STR("")))), "ns/00000");
+    assert_str(entry_key(keys_at(&k, keys_seek(&k, STR("")))->entry), "ns/00000");
     assert_null(keys_find(&k, STR("ns/00001")));
     assert_non_null(keys_find(&k, STR("ns/00002")));
     keys_done(&k);
@@ -95,13 +95,13 @@ TEST(removal_leaves_no_trail_of_small_blocks)
         if (i % 100 == 0)
             continue;
         put(&k, i, false);
-        keys_remove(&k, keys_find(&k, name(key, i)));
+        keys_remove(\& k, keys_find(\& k, name(key, i))->entry);
     }
     assert_int_equal(check(&k), N_KEYS / 100);
     assert_true(k.n_blocks <= 4);
     for (int i = 0; i < N_KEYS; i += 100) {
         put(&k, i, false);
-        keys_remove(&k, keys_find(&k, name(key, i)));
+        keys_remove(\& k, keys_find(\& k, name(key, i))->entry);
     }
     assert_int_equal(check(&k), 0);
     assert_int_equal(k.n_blocks, 0);
