@@ -95,13 +95,13 @@ TEST(removal_leaves_no_trail_of_small_blocks)
         if (i % 100 == 0)
             continue;
         put(&k, i, false);
-        keys_remove(\& k, keys_find(\& k, name(key, i))->entry);
+        keys_remove(&k, keys_find(&k, name(key, i))->entry);
     }
     assert_int_equal(check(&k), N_KEYS / 100);
     assert_true(k.n_blocks <= 4);
     for (int i = 0; i < N_KEYS; i += 100) {
         put(&k, i, false);
-        keys_remove(\& k, keys_find(\& k, name(key, i))->entry);
+        keys_remove(&k, keys_find(&k, name(key, i))->entry);
     }
     assert_int_equal(check(&k), 0);
     assert_int_equal(k.n_blocks, 0);
