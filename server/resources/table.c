@@ -1,12 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kinds have behaviour. */
-#include "api/hooks.h"
+#include "resources/customresourcedefinition.h"
+#include "resources/resources.h"
+
+static const struct kind_hooks *const table[] = {
+    &configmap_hooks,
+    &secret_hooks,
+    &namespace_hooks,
+    &serviceaccount_hooks,
+    &event_hooks,
+    &event_v1_hooks,
+    &persistentvolumeclaim_hooks,
+    &persistentvolume_hooks,
+    &resourcequota_hooks,
+    &limitrange_hooks,
+    &lease_hooks,
+    &storageclass_hooks,
+    &controllerrevision_hooks,
+    &role_hooks,
+    &clusterrole_hooks,
+    &rolebinding_hooks,
+    &clusterrolebinding_hooks,
+    &customresourcedefinition_hooks,
+};
 
 const struct kind_hooks *kind_hooks_find(struct str group, struct str plural)
 {
-    static const struct kind_hooks *const table[] = {NULL};
     for (size_t i = 0; i < N_ELEMENTS(table); i++)
-        if (table[i] && str_eq(table[i]->group, group) && str_eq(table[i]->plural, plural))
+        if (str_eq(table[i]->group, group) && str_eq(table[i]->plural, plural))
             return table[i];
     return NULL;
 }

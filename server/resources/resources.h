@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds with behaviour: one line here, one in table.c, one file each. */
+#pragma once
+
+#include "api/hooks.h"
+
+extern const struct kind_hooks configmap_hooks;
+extern const struct kind_hooks secret_hooks;
+extern const struct kind_hooks namespace_hooks;
+extern const struct kind_hooks serviceaccount_hooks;
+extern const struct kind_hooks event_hooks;
+extern const struct kind_hooks event_v1_hooks;
+extern const struct kind_hooks persistentvolumeclaim_hooks;
+extern const struct kind_hooks persistentvolume_hooks;
+extern const struct kind_hooks resourcequota_hooks;
+extern const struct kind_hooks limitrange_hooks;
+extern const struct kind_hooks lease_hooks;
+extern const struct kind_hooks storageclass_hooks;
+extern const struct kind_hooks controllerrevision_hooks;
+extern const struct kind_hooks role_hooks;
+extern const struct kind_hooks clusterrole_hooks;
+extern const struct kind_hooks rolebinding_hooks;
+extern const struct kind_hooks clusterrolebinding_hooks;
