@@ -62,33 +62,10 @@ static void append_string(struct arena *a, struct json *object, struct str key, 
     json_append_member(a, object, key, json_string(value));
 }
 
-/* Lists of native kinds are sorted; those of custom kinds begin with status. */
-static int compare_subresources(const void *a, const void *b)
+/* A kind has them by name, as native ones are shown; of a custom kind status comes before scale. */
+static const struct kind_subresource *nth_subresource(const struct kind *k, size_t i)
 {
-    const struct kind_subresource *x = a, *y = b;
-    return str_cmp(x->name, y->name);
-}
-
-/* The subresources in the order they are shown, those that follow from has_status and scale
- * included. */
-static size_t collect_subresources(struct arena *a, const struct kind *k,
-                                   struct kind_subresource **ret)
-{
-    const unsigned read_write = VERB_BIT(VERB_GET) | VERB_BIT(VERB_PATCH) | VERB_BIT(VERB_UPDATE);
-    struct kind_subresource *list = ARENA_ARRAY(a, struct kind_subresource, k->n_subresources + 2);
-    size_t n = 0;
-    if (k->has_status && !kind_has_subresource(k, STR("status"), NULL))
-        list[n++] =
-            (struct kind_subresource){STR("status"), k->group, k->version, k->kind, read_write};
-    if (k->scale && !kind_has_subresource(k, STR("scale"), NULL))
-        list[n++] = (struct kind_subresource){STR("scale"), STR("autoscaling"), STR("v1"),
-                                              STR("Scale"), read_write};
-    for (size_t i = 0; i < k->n_subresources; i++)
-        list[n++] = k->subresources[i];
-    if (k->is_native)
-        qsort(list, n, sizeof(*list), compare_subresources);
-    *ret = list;
-    return n;
+    return &k->subresources[k->is_native ? i : k->n_subresources - 1 - i];
 }
 
 static bool is_same_group(const struct kind *k, const struct kind_subresource *s)
@@ -164,10 +141,8 @@ static struct json make_resource_list(struct arena *a, const struct registry *r,
     for (size_t i = 0; i < v->n_kinds; i++) {
         const struct kind *k = v->kinds[i];
         json_push(a, &resources, make_resource(a, r, k));
-        struct kind_subresource *subresources;
-        const size_t n = collect_subresources(a, k, &subresources);
-        for (size_t s = 0; s < n; s++)
-            json_push(a, &resources, make_subresource(a, k, &subresources[s]));
+        for (size_t s = 0; s < k->n_subresources; s++)
+            json_push(a, &resources, make_subresource(a, k, nth_subresource(k, s)));
     }
     json_append_member(a, &o, STR("resources"), resources);
     return o;
@@ -261,17 +236,16 @@ static struct json make_aggregated_resource(struct arena *a, const struct kind *
     json_append_member(a, &o, STR("verbs"), make_verbs(a, k->verbs, k->is_native));
     append_strings(a, &o, STR("shortNames"), k->short_names, k->n_short_names);
     append_strings(a, &o, STR("categories"), k->categories, k->n_categories);
-    struct kind_subresource *subresources;
-    const size_t n = collect_subresources(a, k, &subresources);
-    if (n == 0)
+    if (k->n_subresources == 0)
         return o;
     struct json list = json_array();
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < k->n_subresources; i++) {
+        const struct kind_subresource *subresource = nth_subresource(k, i);
         struct json s = json_object();
-        append_string(a, &s, STR("subresource"), subresources[i].name);
-        json_append_member(a, &s, STR("responseKind"), make_response_kind(a, k, &subresources[i]));
+        append_string(a, &s, STR("subresource"), subresource->name);
+        json_append_member(a, &s, STR("responseKind"), make_response_kind(a, k, subresource));
         json_append_member(a, &s, STR("verbs"),
-                           make_verbs(a, subresources[i].verbs, /* is_native= */ true));
+                           make_verbs(a, subresource->verbs, /* is_native= */ true));
         json_push(a, &list, s);
     }
     json_append_member(a, &o, STR("subresources"), list);
@@ -442,7 +416,7 @@ static void reply_aggregated(struct arena *a, const struct document *doc,
 {
     ret->cache_control = STR("public");
     ret->vary_accept = true;
-    ret->etag = doc->etag;
+    ret->etag = arena_str(a, doc->etag);
     if (document_is_unchanged(q, doc->etag)) {
         ret->status = 304;
         return;

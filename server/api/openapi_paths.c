@@ -289,15 +289,6 @@ static void add_kind_paths(struct openapi_builder *b, const struct kind *k, stru
     add_verbs(b, &item, k->verbs & ~of_collection & ~VERB_BIT(VERB_WATCH), k, NULL);
     finish_path(b, &item);
 
-    const unsigned read_write = VERB_BIT(VERB_GET) | VERB_BIT(VERB_PATCH) | VERB_BIT(VERB_UPDATE);
-    if (k->has_status && !kind_has_subresource(k, STR("status"), NULL))
-        add_subresource(
-            b, k, item.path,
-            &(struct kind_subresource){STR("status"), k->group, k->version, k->kind, read_write});
-    if (k->scale && !kind_has_subresource(k, STR("scale"), NULL))
-        add_subresource(b, k, item.path,
-                        &(struct kind_subresource){STR("scale"), STR("autoscaling"), STR("v1"),
-                                                   STR("Scale"), read_write});
     for (size_t i = 0; i < k->n_subresources; i++)
         add_subresource(b, k, item.path, &k->subresources[i]);
 }
