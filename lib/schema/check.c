@@ -1,72 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema/check_internal.h"
-
-enum shape {
-    SHAPE_STRING,
-    SHAPE_BOOL,
-    SHAPE_NUMBER,
-    SHAPE_INTEGER,
-    SHAPE_STRINGS,
-    SHAPE_ANY,
-    SHAPE_ARRAY,
-    SHAPE_OBJECT,
-    SHAPE_SCHEMA,
-    SHAPE_SCHEMA_OR_BOOL,
-    SHAPE_SCHEMA_OR_ARRAY,
-    SHAPE_SCHEMAS,
-    SHAPE_SCHEMA_MAP,
-};
-
-/* Every keyword of a CRD's schema, and what it holds. */
-static const struct {
-    const char *name;
-    enum shape shape;
-} keywords[] = {
-    {"$ref", SHAPE_STRING},
-    {"$schema", SHAPE_STRING},
-    {"additionalItems", SHAPE_SCHEMA_OR_BOOL},
-    {"additionalProperties", SHAPE_SCHEMA_OR_BOOL},
-    {"allOf", SHAPE_SCHEMAS},
-    {"anyOf", SHAPE_SCHEMAS},
-    {"default", SHAPE_ANY},
-    {"definitions", SHAPE_SCHEMA_MAP},
-    {"dependencies", SHAPE_OBJECT},
-    {"description", SHAPE_STRING},
-    {"enum", SHAPE_ARRAY},
-    {"example", SHAPE_ANY},
-    {"exclusiveMaximum", SHAPE_BOOL},
-    {"exclusiveMinimum", SHAPE_BOOL},
-    {"externalDocs", SHAPE_OBJECT},
-    {"format", SHAPE_STRING},
-    {"id", SHAPE_STRING},
-    {"items", SHAPE_SCHEMA_OR_ARRAY},
-    {"maxItems", SHAPE_INTEGER},
-    {"maxLength", SHAPE_INTEGER},
-    {"maxProperties", SHAPE_INTEGER},
-    {"maximum", SHAPE_NUMBER},
-    {"minItems", SHAPE_INTEGER},
-    {"minLength", SHAPE_INTEGER},
-    {"minProperties", SHAPE_INTEGER},
-    {"minimum", SHAPE_NUMBER},
-    {"multipleOf", SHAPE_NUMBER},
-    {"not", SHAPE_SCHEMA},
-    {"nullable", SHAPE_BOOL},
-    {"oneOf", SHAPE_SCHEMAS},
-    {"pattern", SHAPE_STRING},
-    {"patternProperties", SHAPE_SCHEMA_MAP},
-    {"properties", SHAPE_SCHEMA_MAP},
-    {"required", SHAPE_STRINGS},
-    {"title", SHAPE_STRING},
-    {"type", SHAPE_STRING},
-    {"uniqueItems", SHAPE_BOOL},
-    {"x-kubernetes-embedded-resource", SHAPE_BOOL},
-    {"x-kubernetes-int-or-string", SHAPE_BOOL},
-    {"x-kubernetes-list-map-keys", SHAPE_STRINGS},
-    {"x-kubernetes-list-type", SHAPE_STRING},
-    {"x-kubernetes-map-type", SHAPE_STRING},
-    {"x-kubernetes-preserve-unknown-fields", SHAPE_BOOL},
-    {"x-kubernetes-validations", SHAPE_ARRAY},
-};
+#include "schema/keywords.h"
 
 /* ---- the types of keywords ---------------------------------------------------------------- */
 
@@ -117,35 +51,35 @@ static bool check_schema_map(const struct json *value, const struct field_path *
     return good;
 }
 
-static bool check_shape(const struct json *v, enum shape shape, const struct field_path *at,
+static bool check_shape(const struct json *v, enum keyword_shape shape, const struct field_path *at,
                         struct causes *causes)
 {
     switch (shape) {
-    case SHAPE_STRING:
+    case KEYWORD_STRING:
         return v->type == JSON_STRING || refuse(v, "string", at, causes);
-    case SHAPE_BOOL:
+    case KEYWORD_BOOL:
         return v->type == JSON_BOOL || refuse(v, "boolean", at, causes);
-    case SHAPE_NUMBER:
+    case KEYWORD_NUMBER:
         return json_is_number(v) || refuse(v, "number", at, causes);
-    case SHAPE_INTEGER:
+    case KEYWORD_INTEGER:
         return v->type == JSON_INT || refuse(v, "integer", at, causes);
-    case SHAPE_STRINGS:
+    case KEYWORD_STRINGS:
         return check_strings(v, at, causes);
-    case SHAPE_ANY:
+    case KEYWORD_ANY:
         return true;
-    case SHAPE_ARRAY:
+    case KEYWORD_ARRAY:
         return v->type == JSON_ARRAY || refuse(v, "array", at, causes);
-    case SHAPE_OBJECT:
+    case KEYWORD_OBJECT:
         return v->type == JSON_OBJECT || refuse(v, "object", at, causes);
-    case SHAPE_SCHEMA_OR_BOOL:
+    case KEYWORD_SCHEMA_OR_BOOL:
         return v->type == JSON_BOOL || check_keywords(v, at, causes);
-    case SHAPE_SCHEMA_OR_ARRAY:
+    case KEYWORD_SCHEMA_OR_ARRAY:
         return v->type == JSON_ARRAY ? check_schemas(v, at, causes) : check_keywords(v, at, causes);
-    case SHAPE_SCHEMAS:
+    case KEYWORD_SCHEMAS:
         return check_schemas(v, at, causes);
-    case SHAPE_SCHEMA_MAP:
+    case KEYWORD_SCHEMA_MAP:
         return check_schema_map(v, at, causes);
-    case SHAPE_SCHEMA:
+    case KEYWORD_SCHEMA:
         break;
     }
     return check_keywords(v, at, causes);
@@ -168,11 +102,11 @@ bool check_keywords(const struct json *schema, const struct field_path *at, stru
     if (!json_is(schema, JSON_OBJECT))
         return refuse(schema, "object", at, causes);
     bool good = true;
-    for (size_t i = 0; i < N_ELEMENTS(keywords); i++) {
-        const struct json *v = keyword(schema, keywords[i].name);
-        struct field_path here = FIELD_NAME(at, str_of(keywords[i].name));
+    for (size_t i = 0; i < N_ELEMENTS(keyword_table); i++) {
+        const struct json *v = keyword(schema, keyword_table[i].name);
+        struct field_path here = FIELD_NAME(at, str_of(keyword_table[i].name));
         if (v)
-            good &= check_shape(v, keywords[i].shape, &here, causes);
+            good &= check_shape(v, keyword_table[i].shape, &here, causes);
     }
     const struct json *rules = keyword(schema, "x-kubernetes-validations");
     if (json_is(rules, JSON_ARRAY))

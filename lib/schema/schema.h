@@ -96,3 +96,10 @@ void schema_validate(const struct schema *schema, const struct json *value, cons
 /* Is this schema acceptable in a CRD: structural rules, defaults that validate, list-map keys, bounds,
  * patterns, forbidden keywords; messages as kube-apiserver's. `at` is the path of openAPIV3Schema. */
 void schema_check(const struct json *source, const struct field_path *at, struct causes *causes);
+
+/* Brings a schema into the form that decoding it into Go's structs and writing it again gives: without
+ * nulls, without empty values where Go cannot tell them from none, without what is no keyword. on_unknown
+ * (may be NULL) is called for each of those. Changes in place; what has a wrong type stays for
+ * schema_check(). */
+void schema_normalize(struct arena *a, struct json *source, const struct field_path *at,
+                      void (*on_unknown)(void *ctx, struct str path), void *ctx);
