@@ -159,12 +159,21 @@ bool message_has_token(struct str list, struct str token)
 
 bool message_is_framing_header(struct str name)
 {
-    static const char *const names[] = {"connection", "content-length",   "transfer-encoding",
-                                        "keep-alive", "proxy-connection", "upgrade"};
-    for (size_t i = 0; i < N_ELEMENTS(names); i++)
-        if (str_eq_nocase(name, str_of(names[i])))
-            return true;
-    return false;
+    /* By length first: this is asked of every header of every answer. */
+    switch (name.n) {
+    case 7:
+        return str_eq_nocase(name, STR("upgrade"));
+    case 10:
+        return str_eq_nocase(name, STR("connection")) || str_eq_nocase(name, STR("keep-alive"));
+    case 14:
+        return str_eq_nocase(name, STR("content-length"));
+    case 16:
+        return str_eq_nocase(name, STR("proxy-connection"));
+    case 17:
+        return str_eq_nocase(name, STR("transfer-encoding"));
+    default:
+        return false;
+    }
 }
 
 /* "scheme://authority/path": the part from the path on, or STR_NONE when the target is not

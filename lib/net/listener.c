@@ -56,6 +56,7 @@ void listener_unref(struct listener *l)
     for (size_t i = 0; i < l->options.n_loops; i++) {
         tls_context_free(l->homes[i].tls);
         mem_free(l->homes[i].read_buffer);
+        stream_home_done(&l->homes[i]);
     }
     mem_free(l->homes);
     mem_free(l);

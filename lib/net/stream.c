@@ -250,10 +250,36 @@ size_t stream_pending(const struct stream *s)
     return s->output.n - s->n_sent;
 }
 
+void stream_home_done(struct stream_home *home)
+{
+    while (home->n_spares > 0)
+        buf_done(&home->spares[--home->n_spares]);
+}
+
+static void take_output_buffer(struct stream *s)
+{
+    if (s->home->n_spares > 0)
+        s->output = s->home->spares[--s->home->n_spares];
+    else
+        (void) buf_reserve(&s->output, OUTPUT_KEPT_BYTES - 1);
+}
+
+static void give_output_buffer_back(struct stream *s)
+{
+    struct stream_home *home = s->home;
+    buf_reset(&s->output);
+    if (home->n_spares < STREAM_MAX_SPARES && s->output.capacity <= STREAM_SPARE_BYTES) {
+        home->spares[home->n_spares++] = s->output;
+        s->output = (struct buf){0};
+    } else if (s->output.capacity > OUTPUT_KEPT_BYTES) {
+        buf_done(&s->output);
+    }
+}
+
 static void make_room(struct stream *s, size_t n)
 {
     if (!s->output.p)
-        (void) buf_reserve(&s->output, OUTPUT_KEPT_BYTES - 1);
+        take_output_buffer(s);
     /* Moving the rest to the front must win at least as much as it moves. */
     if (s->output.n + n >= s->output.capacity && s->n_sent >= s->output.n / 2) {
         buf_consume(&s->output, s->n_sent);
@@ -274,10 +300,7 @@ static void on_output_sent(struct stream *s)
 {
     s->write_needs = 0;
     s->n_sent = 0;
-    if (s->output.capacity > OUTPUT_KEPT_BYTES)
-        buf_done(&s->output);
-    else
-        buf_reset(&s->output);
+    give_output_buffer_back(s);
     if (s->state == STREAM_OPEN)
         s->events->on_drained(s->ctx);
     else
