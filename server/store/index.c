@@ -130,8 +130,7 @@ static struct event *event_new(const struct change *change, int64_t time_us)
     return e;
 }
 
-/* What the event keeps in memory that would be gone without it. */
-static int64_t event_bytes(const struct event *e)
+int64_t index_event_bytes(const struct event *e)
 {
     int64_t n = (int64_t) sizeof(*e);
     if (e->shared.previous)
@@ -160,7 +159,7 @@ static void history_add(struct index *ix, struct event *e)
     history_append(e->collection, e);
     ix->n_events++;
     ix->n_superseded += n_superseded_by(e);
-    ix->history_bytes += event_bytes(e);
+    ix->history_bytes += index_event_bytes(e);
 }
 
 static void apply(struct index *ix, const struct change *change, struct event *e)
@@ -215,7 +214,7 @@ static void history_drop(struct index *ix, struct event *e)
     }
     ix->n_events--;
     ix->n_superseded -= n_superseded_by(e);
-    ix->history_bytes -= event_bytes(e);
+    ix->history_bytes -= index_event_bytes(e);
 }
 
 struct event *index_trim(struct index *ix, int64_t before, size_t max_events)

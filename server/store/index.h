@@ -60,6 +60,8 @@ struct object *index_newest(const struct index *ix, struct str key);
  * of it is gone. The events come back chained by `next`, each with a reference; NULL when nothing
  * was dropped. */
 struct event *index_trim(struct index *ix, int64_t before, size_t max_events);
+/* What the event keeps in memory that would be gone without it. */
+int64_t index_event_bytes(const struct event *e);
 
 /* ---- anybody's ---------------------------------------------------------------------------- */
 

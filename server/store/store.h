@@ -30,7 +30,7 @@ struct store_options {
 /* Opens or creates. Failure: negative errno and *ret_error (heap, for a person: names the file, says what is wrong
  * and which command mends it). -EBADMSG: corrupt; -EBUSY: another process has it. */
 int store_open(const struct store_options *options, struct store **ret_store, char **ret_error);
-/* Waits for what was submitted, checkpoints, closes. */
+/* Waits for what was submitted, checkpoints, closes. Nobody follows any more. NULL allowed. */
 void store_close(struct store *s);
 
 /* ---- writing ------------------------------------------------------------------------------ */

@@ -48,6 +48,7 @@ struct store {
     pthread_t writer;
     struct sweep sweep;
     int64_t disk_floor; /* as the file has it */
+    bool is_history_due;
 
     /* Keeps the writer out while the last stretch of the write-ahead log is moved. */
     pthread_mutex_t commit_lock;

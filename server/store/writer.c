@@ -209,18 +209,22 @@ static void trim(struct store *s, int64_t before)
         sweep_events(&s->sweep, index_trim(&s->index, before, INDEX_TRIM_CHUNK));
 }
 
-static bool is_oldest_due(const struct store *s, int64_t now_us)
+/* Drops what is too old or too much, so much at a time that writes do not wait for it. True when
+ * more is due. */
+static bool keep_history_bounded(struct store *s)
 {
-    const struct event *e = s->index.oldest;
-    return e && (s->index.history_bytes > s->history_max_bytes ||
-                 now_us - e->time_us > s->history_max_age_us);
-}
-
-static void keep_history_bounded(struct store *s)
-{
-    int64_t now_us = s->clock->monotonic_us(s->clock);
-    while (is_oldest_due(s, now_us))
-        sweep_events(&s->sweep, index_trim(&s->index, s->index.oldest->shared.revision, 1));
+    int64_t oldest_us = s->clock->monotonic_us(s->clock) - s->history_max_age_us;
+    int64_t n_bytes = s->index.history_bytes, before = 0;
+    size_t n = 0;
+    for (const struct event *e = s->index.oldest; e && n < INDEX_TRIM_CHUNK; e = e->next, n++) {
+        if (e->time_us >= oldest_us && n_bytes <= s->history_max_bytes)
+            break;
+        n_bytes -= index_event_bytes(e);
+        before = e->shared.revision;
+    }
+    if (n)
+        sweep_events(&s->sweep, index_trim(&s->index, before, n));
+    return n == INDEX_TRIM_CHUNK;
 }
 
 static void compact_as_asked(struct store *s)
@@ -296,7 +300,8 @@ static void do_upkeep(struct store *s)
 static bool turn(struct store *s, struct group *g)
 {
     (void) pthread_mutex_lock(&s->queue_lock);
-    wait_until_asked(s);
+    if (!s->is_history_due)
+        wait_until_asked(s);
     bool is_idle = !is_asked(s);
     take_group(s, g);
     bool is_last = s->is_closing && g->n == 0;
@@ -305,7 +310,7 @@ static bool turn(struct store *s, struct group *g)
     if (g->n)
         write_group(s, g);
     compact_as_asked(s);
-    keep_history_bounded(s);
+    s->is_history_due = keep_history_bounded(s);
     if (is_idle)
         do_upkeep(s);
     return !is_last;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads at once; also what the thread sanitizer runs. */
 #include <pthread.h>
+#include <sqlite3.h>
 
 #include "fixture.h"
 
@@ -278,6 +279,87 @@ TEST(conditions_see_the_earlier_writes_of_their_group)
     assert_list(&f, &range, "first:2");
     batch_free(b);
     fixture_done(&f);
+}
+
+/* ---- deletion of rows along with groups ------------------------------------------------------ */
+
+static int64_t count_rows(const struct fixture *f)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    assert_int_equal(sqlite3_open_v2(f->path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM log", -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(st, 0);
+    (void) sqlite3_finalize(st);
+    (void) sqlite3_close(db);
+    return n;
+}
+
+TEST(writer_without_a_pause_still_deletes_what_nothing_needs)
+{
+    struct fixture f;
+    fixture_init(&f);
+    f.options.history_max_bytes = 1;
+    fixture_open(&f);
+    int64_t revisions[N_QUEUED] = {0};
+    for (int round = 0; round < 16; round++) {
+        struct batch *b = batch_new();
+        for (size_t i = 0; i < N_QUEUED; i++) {
+            (void) snprintf(b->writes[i].key, sizeof(b->writes[i].key), "things/a/%04zu", i);
+            submit(&f, b, i, round ? STORE_REPLACE : STORE_CREATE, revisions[i]);
+        }
+        wait_for(b);
+        for (size_t i = 0; i < N_QUEUED; i++) {
+            assert_int_equal(b->writes[i].w.result, 0);
+            revisions[i] = b->writes[i].w.revision;
+        }
+        batch_free(b);
+    }
+    assert_in_range(count_rows(&f), N_QUEUED, 13 * N_QUEUED);
+    fixture_close(&f);
+    assert_int_equal(count_rows(&f), N_QUEUED);
+    fixture_open(&f);
+    assert_int_equal(store_count(f.store, STR("things")), N_QUEUED);
+    assert_int_equal(store_revision(f.store), 16 * N_QUEUED + 1);
+    fixture_done(&f);
+}
+
+/* ---- backup beside writers ------------------------------------------------------------------- */
+
+static void *back_up(void *ctx)
+{
+    struct crowd *c = ctx;
+    char *error = NULL;
+    BUF_AUTO to = {0};
+    for (int i = 0; atomic_load(&c->n_writing) > 0; i++) {
+        buf_reset(&to);
+        buf_printf(&to, "%s/copy-%d.db", c->f.directory, i);
+        int64_t before = store_revision(c->f.store);
+        assert_int_equal(store_backup(c->f.path, to.p, &error), 0);
+        struct store_options options = c->f.options;
+        options.path = to.p;
+        struct store *copy = NULL;
+        assert_int_equal(store_open(&options, &copy, &error), 0);
+        assert_in_range(store_revision(copy), before, store_revision(c->f.store));
+        store_close(copy);
+    }
+    return NULL;
+}
+
+TEST(backup_beside_writers_is_one_state)
+{
+    struct crowd c = {0};
+    fixture_init(&c.f);
+    fixture_open(&c.f);
+    atomic_init(&c.n_writing, N_WRITERS);
+    pthread_t threads[N_WRITERS + 1];
+    for (size_t i = 0; i < N_ELEMENTS(threads); i++)
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i < N_WRITERS ? write_many : back_up, &c), 0);
+    for (size_t i = 0; i < N_ELEMENTS(threads); i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    fixture_done(&c.f);
 }
 
 /* ---- a list that history overtakes ----------------------------------------------------------- */
