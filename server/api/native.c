@@ -180,17 +180,23 @@ static bool is_absent(const struct schema *s, const struct json *v)
     return !s->nullable && is_empty(v);
 }
 
+/* What a missing value becomes, or NULL: it stays out. `default: null` means nothing to schemas,
+ * but a null on the wire here. */
+static const struct json *default_of(const struct decoder *d, const struct schema *s)
+{
+    const struct json *value =
+        s->default_value ? s->default_value : json_get(s->source, STR("default"));
+    return value && d->is_zero && !is_empty(value) ? NULL : value;
+}
+
 static int decode_field(struct decoder *d, const struct schema *s, const struct json *v,
                         const struct place *at, struct json *out)
 {
-    struct json value;
-    if (is_absent(s, v)) {
-        if (!s->default_value || (d->is_zero && !is_empty(s->default_value)))
-            return 0;
-        value = json_clone(d->arena, s->default_value);
-    } else {
-        value = *v;
-    }
+    const bool is_missing = is_absent(s, v);
+    const struct json *given = is_missing ? default_of(d, s) : v;
+    if (!given)
+        return 0;
+    struct json value = is_missing ? json_clone(d->arena, given) : *given;
     const int r = value.type == JSON_NULL ? 0 : decode_value(d, s, &value, at);
     if (r < 0)
         return r;
