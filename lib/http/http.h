@@ -6,7 +6,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
-#include "http/message.h"
+#include "http/header.h"
 #include "loop/loop.h"
 #include "net/stream.h"
 
@@ -111,5 +111,6 @@ void *http_server_accept(struct http_server *h, struct stream *s,
 void http_server_drain(struct http_server *h, void (*on_drained)(void *arg), void *arg);
 size_t http_server_connections(const struct http_server *h);
 size_t http_server_exchanges(const struct http_server *h);
-/* Closes what is left at once. */
+/* Closes what is left at once, after on_closed of every open exchange; its memory goes with the
+ * last stream. Allowed in the drain's on_drained. */
 void http_server_free(struct http_server *h);

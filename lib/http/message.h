@@ -5,11 +5,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-
-struct http_header {
-    struct str name; /* lower case in requests; any case in answers (sent lower case on HTTP/2) */
-    struct str value;
-};
+#include "http/header.h"
 
 /* What a header costs beyond its bytes, so that many tiny ones reach the limit too (RFC
  * 9113 6.5.2). */
