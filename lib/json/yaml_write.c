@@ -215,7 +215,7 @@ static size_t decode(struct str s, size_t at, unsigned *ret_code)
 
 static size_t write_escape(struct writer *w, struct str s, size_t at)
 {
-    static const char letters[] = "0......abtnvfr............e"; /* by code */
+    static const char letters[] = "0......abtnvfr.............e"; /* by code */
     unsigned code;
     const size_t width = decode(s, at, &code);
     char text[16];
