@@ -153,6 +153,8 @@ static struct json native_reference(struct openapi_builder *b, struct str name,
 {
     add_native_definition(b, name, node);
     const struct json *default_value = json_get(node, STR("default"));
+    if (json_is(default_value, JSON_NULL))
+        default_value = NULL;
     const bool is_object = json_get(node, STR("properties")) ||
                            json_is(json_get(node, STR("x-seth-definition")), JSON_STRING);
     struct json empty = json_object();
@@ -245,11 +247,14 @@ static bool is_dropped_in_v2(struct str key, const struct v2_losses *losses)
            (losses->children && (str_is(key, "items") || str_is(key, "properties")));
 }
 
-static bool is_dropped_in_v3(const struct json *node, struct str key, bool is_native)
+/* What says how native kinds behave in Go, and is not shown: pointers, and fields that are written
+ * as null. */
+static bool is_dropped_in_v3(const struct json *node, const struct json_member *m, bool is_native)
 {
-    if (!is_native)
-        return false;
-    return str_is(key, "nullable") || (str_is(key, "type") && json_get(node, STR("oneOf")));
+    const struct str key = json_str(&m->key);
+    return is_native &&
+           (str_is(key, "nullable") || (str_is(key, "default") && m->value.type == JSON_NULL) ||
+            (str_is(key, "type") && json_get(node, STR("oneOf"))));
 }
 
 /* An object within an object: apiVersion, kind and metadata are there too. */
@@ -329,7 +334,7 @@ static struct json convert(struct openapi_builder *b, const struct json *node,
     JSON_FOR_EACH_MEMBER (node, m) {
         const struct str key = json_str(&m->key);
         if (str_starts_with(key, STR("x-seth-")) ||
-            (is_v2 ? is_dropped_in_v2(key, &losses) : is_dropped_in_v3(node, key, at->is_native)))
+            (is_v2 ? is_dropped_in_v2(key, &losses) : is_dropped_in_v3(node, m, at->is_native)))
             continue;
         convert_member(b, node, m, at, &out);
     }
