@@ -185,12 +185,14 @@ static void update_last_applied(struct apply *p, struct json *object)
 
 /* ---- pruning ------------------------------------------------------------------------------ */
 
-/* Takes out what this manager applied last time and not this time, unless somebody else owns it. */
-static struct json prune(struct apply *p, const struct json *merged, const struct fieldset *last)
+/* Takes out what this manager applied last time and not this time, unless somebody else owns it.
+ * `claimed` is all that the configuration has. */
+static struct json prune(struct apply *p, const struct json *merged, const struct fieldset *last,
+                         struct fieldset *claimed)
 {
     struct arena *a = p->arena;
     const struct schema *schema = p->options->schema;
-    struct fieldset *managed = fieldset_new(a);
+    struct fieldset *managed = claimed;
     for (size_t i = 0; i < p->managers.n; i++)
         managed = fieldset_union(a, managed, managed_set(&p->managers, &p->managers.entries[i]));
     managed = fieldset_with_named(a, managed, schema);
@@ -286,15 +288,6 @@ static void own_untracked(struct apply *p)
     managed_take_over(&p->managers, &d, &before, p->options->time);
 }
 
-/* The fields this configuration claims. */
-static struct fieldset *claim(struct apply *p)
-{
-    struct fieldset *set = fieldset_of(p->arena, p->config, p->options->schema);
-    set = fieldset_without_trees(p->arena, set, p->ignored);
-    managed_strip_metadata(set);
-    return set;
-}
-
 /* The manager's entry becomes `set`; NULL or its fields of the last time go to *ret_last. */
 static void claim_fields(struct apply *p, struct fieldset *set, const struct fieldset **ret_last)
 {
@@ -312,12 +305,14 @@ static void claim_fields(struct apply *p, struct fieldset *set, const struct fie
 
 static struct json merge_config(struct apply *p)
 {
-    struct fieldset *set = claim(p);
+    struct fieldset *claimed = fieldset_of(p->arena, p->config, p->options->schema);
+    struct fieldset *set = fieldset_without_trees(p->arena, claimed, p->ignored);
     const struct fieldset *last = NULL;
+    managed_strip_metadata(set);
     claim_fields(p, set, &last);
     struct json merged = merge_values(p->arena, p->options->schema, p->live, p->config);
     if (last && !fieldset_is_empty(fieldset_difference(p->arena, last, set)))
-        merged = prune(p, &merged, last);
+        merged = prune(p, &merged, last, claimed);
     return merged;
 }
 
