@@ -7,6 +7,10 @@
 #include "base/lang.h"
 #include "llhttp.h"
 
+/* The method is read here, since llhttp refuses those it has not heard of and what a method means
+ * is the handler's business; llhttp is given this one in its place. */
+#define H1_STAND_IN_METHOD "POST"
+#define H1_METHOD_BYTES 32
 /* Chunk extensions mean nothing to us; who sends more than this of them wants to keep us busy. */
 #define H1_EXTENSION_BYTES ((size_t) 16 * 1024)
 
@@ -17,6 +21,7 @@ struct h1 {
     struct message_field *field; /* being read */
     enum h1_progress progress;
     size_t extension_bytes;
+    bool has_method;
     bool is_in_trailer;
     bool expects_continue;
     bool keeps_alive;
@@ -41,22 +46,6 @@ static int charge_head(struct h1 *h, size_t n)
 }
 
 /* ---- what llhttp finds -------------------------------------------------------------------- */
-
-static int on_message_begin(llhttp_t *p)
-{
-    struct h1 *h = p->data;
-    h->progress = H1_HEAD;
-    return 0;
-}
-
-static int on_method(llhttp_t *p, const char *at, size_t n)
-{
-    struct h1 *h = p->data;
-    if (h->m->method_span.length == 0)
-        h->m->method_span = message_open_span(h->m);
-    message_extend(h->m, &h->m->method_span, str_range(at, n));
-    return 0;
-}
 
 static int on_url(llhttp_t *p, const char *at, size_t n)
 {
@@ -208,8 +197,6 @@ static int on_message_complete(llhttp_t *p)
 }
 
 static const llhttp_settings_t h1_settings = {
-    .on_message_begin = on_message_begin,
-    .on_method = on_method,
     .on_url = on_url,
     .on_header_field = on_header_field,
     .on_header_field_complete = on_header_field_complete,
@@ -244,10 +231,43 @@ void h1_begin(struct h1 *h, struct message *m)
     h->field = NULL;
     h->progress = H1_IDLE;
     h->extension_bytes = 0;
-    h->is_in_trailer = h->expects_continue = h->keeps_alive = h->is_http10 = false;
+    h->has_method = h->is_in_trailer = h->expects_continue = h->keeps_alive = h->is_http10 = false;
 }
 
-enum h1_progress h1_feed(struct h1 *h, struct str bytes, size_t *ret_consumed)
+/* RFC 9110 5.6.2 */
+static bool is_token_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+/* Up to the blank behind it; empty lines in front are skipped (RFC 9112 2.2). Returns the bytes
+ * consumed. */
+static size_t read_method(struct h1 *h, struct str bytes)
+{
+    size_t begin = 0;
+    if (h->progress == H1_IDLE) {
+        while (begin < bytes.n && (bytes.p[begin] == '\r' || bytes.p[begin] == '\n'))
+            begin++;
+        if (begin == bytes.n)
+            return begin;
+        h->progress = H1_HEAD;
+        h->m->method_span = message_open_span(h->m);
+    }
+    size_t end = begin;
+    while (end < bytes.n && is_token_char(bytes.p[end]))
+        end++;
+    message_extend(h->m, &h->m->method_span,
+                   str_sub(bytes, begin, MIN(end, begin + H1_METHOD_BYTES + 1)));
+    size_t n_method = h->m->method_span.length;
+    bool is_ended = end < bytes.n;
+    if (n_method > H1_METHOD_BYTES || (is_ended && (n_method == 0 || bytes.p[end] != ' ')))
+        (void) refuse(h, 400, STR("malformed method"));
+    h->has_method = is_ended;
+    return end;
+}
+
+static enum h1_progress parse(struct h1 *h, struct str bytes, size_t *ret_consumed)
 {
     llhttp_resume(&h->parser);
     llhttp_errno_t e = llhttp_execute(&h->parser, bytes.p, bytes.n);
@@ -259,6 +279,22 @@ enum h1_progress h1_feed(struct h1 *h, struct str bytes, size_t *ret_consumed)
     if (e != HPE_PAUSED && h->progress != H1_REFUSED)
         (void) refuse(h, 400, str_of(llhttp_get_error_reason(&h->parser)));
     return h->progress;
+}
+
+enum h1_progress h1_feed(struct h1 *h, struct str bytes, size_t *ret_consumed)
+{
+    size_t n_method = 0;
+    if (!h->has_method) {
+        n_method = *ret_consumed = read_method(h, bytes);
+        if (h->progress == H1_REFUSED || !h->has_method)
+            return h->progress;
+        size_t n_stand_in = 0;
+        (void) parse(h, STR(H1_STAND_IN_METHOD), &n_stand_in);
+    }
+    size_t n_parsed = 0;
+    enum h1_progress progress = parse(h, str_from(bytes, n_method), &n_parsed);
+    *ret_consumed = n_method + n_parsed;
+    return progress;
 }
 
 int h1_refusal(const struct h1 *h, struct str *ret_reason)

@@ -165,7 +165,7 @@ TEST(refused_request_is_answered_and_the_connection_closed)
          "HTTP/1.1 413 Request Entity Too Large\r\n",
          "\r\n\r\nrefused: 413 request body too large"},
         {"nonsense\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n",
-         "\r\n\r\nrefused: 400 Invalid method encountered"},
+         "\r\n\r\nrefused: 400 malformed method"},
         {"GET nowhere HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 Bad Request\r\n", ""},
         {"GET * HTTP/1.1\r\n" HOST "\r\n" GET("/hello"), "HTTP/1.1 400 Bad Request\r\n",
          "\r\n\r\nrefused: 400 malformed request target"},

@@ -57,6 +57,23 @@ TEST(request_is_gathered_from_single_bytes)
     assert_true(h1_keeps_alive(f.h1));
 }
 
+TEST(any_method_is_let_through)
+{
+    static const char *const methods[] = {"GET", "NOPE", "get", "X-1", "CONNECT", "PRI"};
+    for (size_t i = 0; i < N_ELEMENTS(methods); i++) {
+        FIXTURE f;
+        fixture_init(&f);
+        assert_int_equal(feed_all(&f, STR("\r\n\r")), H1_IDLE);
+        struct str text =
+            arena_printf(f.m.arena, "\n%s /a HTTP/1.1\r\n" HOST "\r\nnext", methods[i]);
+        size_t n = 0;
+        assert_int_equal(h1_feed(f.h1, text, &n), H1_REQUEST);
+        assert_str(f.m.method, methods[i]);
+        assert_str(f.m.target, "/a");
+        assert_str(str_from(text, n), "next");
+    }
+}
+
 TEST(pipelined_request_is_left_for_the_next_turn)
 {
     FIXTURE f;
@@ -159,8 +176,12 @@ TEST(ambiguous_and_oversized_requests_are_refused)
         {"GET / HTTP/1.1\r\n" HOST "A : b\r\n\r\n", 400},
         {"GET / HTTP/1.1\r\n" HOST "A: b\r\n folded\r\n\r\n", 400},
         {"GET / HTTP/1.1\n" HOST "\n", 400},
-        {"BREW / HTTP/1.1\r\n" HOST "\r\n", 400},
-        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400},
+        {"BR(EW / HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"BREW\t/ HTTP/1.1\r\n" HOST "\r\n", 400},
+        {" / HTTP/1.1\r\n" HOST "\r\n", 400},
+        {LONG_40 " / HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"CONNECT a:1 HTTP/1.1\r\n" HOST "\r\n", 400},
+        {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
         {"GET /" LONG_400 LONG_400 LONG_400 " HTTP/1.1\r\n" HOST "\r\n", 414},
         {"GET / HTTP/1.1\r\n" HOST "X: " LONG_400 LONG_400 LONG_400 "\r\n\r\n", 431},
         {"POST / HTTP/1.1\r\n" HOST
