@@ -71,28 +71,38 @@ static int hex_digit(char c)
                : -1;
 }
 
+/* The next character as a hexadecimal digit; it is read even if it is none, as the excerpt shows
+ * it. */
+static int next_hex(struct reader *r)
+{
+    int digit = hex_digit(peek(r, 0));
+    if (!is_end(r))
+        (void) next_rune(r);
+    return digit;
+}
+
 /* Behind \x: two digits, or any number in braces. */
 static bool read_hex(struct reader *r, uint32_t *ret_rune)
 {
-    uint32_t rune = 0;
     if (peek(r, 0) != '{') {
-        if (hex_digit(peek(r, 0)) < 0 || hex_digit(peek(r, 1)) < 0)
-            return false;
-        *ret_rune = (uint32_t) (hex_digit(peek(r, 0)) << 4 | hex_digit(peek(r, 1)));
-        r->at += 2;
-        return true;
+        int high = next_hex(r), low = high < 0 ? -1 : next_hex(r);
+        *ret_rune = (uint32_t) (high * 16 + low);
+        return low >= 0;
     }
-    size_t from = ++r->at;
-    for (; hex_digit(peek(r, 0)) >= 0; r->at++) {
-        rune = rune << 4 | (uint32_t) hex_digit(peek(r, 0));
+    r->at++;
+    uint32_t rune = 0;
+    size_t n_digits = 0;
+    for (; peek(r, 0) != '}'; n_digits++) {
+        int digit = next_hex(r);
+        if (digit < 0)
+            return false;
+        rune = rune << 4 | (uint32_t) digit;
         if (rune > MAX_RUNE)
             return false;
     }
-    if (r->at == from || peek(r, 0) != '}')
-        return false;
     r->at++;
     *ret_rune = rune;
-    return true;
+    return n_digits > 0;
 }
 
 static bool read_octal(struct reader *r, char first, uint32_t *ret_rune)
@@ -315,7 +325,7 @@ static int read_flags(struct reader *r)
     size_t from = r->at;
     bool negative = false, saw_flag = false;
     for (r->at += 2; !is_end(r);) {
-        char c = (char) MIN(next_rune(r), 0x7fu);
+        uint32_t c = next_rune(r);
         if (c == 'i' || c == 'm' || c == 's' || c == 'U') {
             saw_flag = true;
         } else if (c == '-' && !negative) {

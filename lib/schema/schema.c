@@ -158,11 +158,12 @@ static const char object_meta_text[] =
     "\"subresource\":" STRING_SCHEMA "}}}}}";
 
 static const struct schema *object_meta;
+static struct arena *object_meta_arena; /* lives as long as the process */
 static pthread_once_t object_meta_once = PTHREAD_ONCE_INIT;
 
 static void compile_object_meta(void)
 {
-    struct arena *a = arena_new(); /* lives as long as the process */
+    struct arena *a = object_meta_arena = arena_new();
     struct str error = {0};
     const struct json *source = json_parse_quick(a, str_of(object_meta_text));
     if (!source || schema_compile(a, source, &object_meta, &error) < 0)
