@@ -22,7 +22,7 @@ void buf_append(struct buf *b, const void *p, size_t n);
 void buf_append_str(struct buf *b, struct str s);
 void buf_append_char(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
-void buf_vprintf(struct buf *b, const char *format, va_list args);
+void buf_vprintf(struct buf *b, const char *format, va_list args) PRINTF_LIKE(2, 0);
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);
 /* Hands the memory (NUL-terminated) to the caller and leaves b empty. */
