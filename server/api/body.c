@@ -64,6 +64,26 @@ static struct str version_of(struct str api_version)
     return slash < 0 ? api_version : str_from(api_version, (size_t) slash + 1);
 }
 
+int body_check_type(struct call *c, const struct json *object)
+{
+    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
+    struct causes causes;
+    causes_init(&causes, c->arena);
+    struct json value = json_null();
+    struct str name = json_str(json_at(object, "metadata", "name", NULL));
+    if (!str_eq(kind, c->kind->kind)) {
+        value = json_string(kind);
+        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("kind")), &value, "must be %.*s",
+                   STR_ARG(c->kind->kind));
+    } else if (!str_eq(api_version, c->kind->api_version)) {
+        value = json_string(api_version);
+        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value, "must be %.*s",
+                   STR_ARG(c->kind->api_version));
+    }
+    return causes.n ? status_invalid(&c->status, c->kind->group, kind.n ? kind : c->kind->kind, name, &causes)
+                    : 0;
+}
+
 /* apiVersion and kind must be the request's; natives may leave either out, custom resources neither. */
 static int check_type_meta(struct call *c, struct json *object)
 {
@@ -81,8 +101,8 @@ static int check_type_meta(struct call *c, struct json *object)
         return status_bad_request(&c->status,
                                   "the API version in the data (%.*s) does not match the expected API version (%.*s)",
                                   STR_ARG(api_version), STR_ARG(c->kind->api_version));
-    if (!str_eq(kind, c->kind->kind) && !c->kind->is_native)
-        return wrong_kind(c, version_of(api_version), kind, api_version);
+    if (!c->kind->is_native)
+        return body_check_type(c, object);
     if (!str_eq(api_version, c->kind->api_version) || !str_eq(kind, c->kind->kind))
         return wrong_kind(c, version_of(api_version), kind, api_version);
     (void) json_set(c->arena, object, STR("apiVersion"), json_string(api_version));
@@ -122,6 +142,24 @@ static enum field_validation validation_mode(struct call *c)
     return str_is(asked, "Strict") ? FIELDS_STRICT : str_is(asked, "Ignore") ? FIELDS_IGNORE : FIELDS_WARN;
 }
 
+static void sort_deep(struct json *v)
+{
+    if (v->type == JSON_OBJECT)
+        json_sort_members(v);
+    JSON_FOR_EACH_MEMBER(v, m)
+        sort_deep(&m->value);
+    JSON_FOR_EACH_ITEM(v, item)
+        sort_deep(item);
+}
+
+/* An object as messages quote it: Go prints maps with their keys in order. */
+static struct str body_quote(struct call *c, const struct json *object)
+{
+    struct json sorted = json_clone(c->arena, object);
+    sort_deep(&sorted);
+    return json_text(c->arena, &sorted);
+}
+
 /* A failure that a patch caused quotes the object it would have made; any other names the kind. */
 static int fail_fields(struct call *c, struct str patched, struct str why)
 {
@@ -137,33 +175,105 @@ static int fail_fields(struct call *c, struct str patched, struct str why)
     return status_invalid(&c->status, STR(""), STR(""), STR(""), &causes);
 }
 
-/* One finding: a warning now, and part of the text that a strict writer gets. */
-static void report_field(struct call *c, enum field_validation mode, struct buf *text, struct str one)
+#define FINDINGS_MAX 1000
+
+struct finding {
+    struct str text;
+    size_t place; /* of its top-level member in the text */
+};
+
+struct findings {
+    struct arena *arena;
+    const struct json *names; /* the top-level members as sent */
+    struct finding list[FINDINGS_MAX];
+    size_t n;
+};
+
+static size_t place_of(const struct json *names, struct str path)
 {
-    if (mode == FIELDS_WARN)
-        call_warn(c, one);
-    if (text->n)
-        buf_append_str(text, STR(", "));
-    buf_append_str(text, one);
+    size_t n = 0;
+    while (n < path.n && path.p[n] != '.' && path.p[n] != '[')
+        n++;
+    JSON_FOR_EACH_ITEM(names, name) {
+        if (str_eq(json_str(name), str_sub(path, 0, n)))
+            return (size_t) (name - names->items);
+    }
+    return names->n;
 }
 
-int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
-                      bool from_patch)
+static void find(struct findings *f, const char *what, struct str path)
+{
+    if (f->n == FINDINGS_MAX)
+        return;
+    f->list[f->n++] = (struct finding){arena_printf(f->arena, "%s field \"%.*s\"", what, STR_ARG(path)),
+                                       place_of(f->names, path)};
+}
+
+static bool is_unknown(const struct unknown_field *unknown, struct str path)
+{
+    for (; unknown; unknown = unknown->next)
+        if (str_eq(unknown->path, path))
+            return true;
+    return false;
+}
+
+/* Stable: equal places keep their order. */
+static void sort_findings(struct findings *f)
+{
+    for (size_t i = 1; i < f->n; i++) {
+        struct finding one = f->list[i];
+        size_t at = i;
+        for (; at > 0 && f->list[at - 1].place > one.place; at--)
+            f->list[at] = f->list[at - 1];
+        f->list[at] = one;
+    }
+}
+
+static struct json member_names(struct arena *a, const struct json *object)
+{
+    struct json names = json_array();
+    JSON_FOR_EACH_MEMBER(object, m)
+        (void) json_push(a, &names, m->key);
+    return names;
+}
+
+/* Go's decoder of native kinds reports in the order of the text, that of custom resources duplicates first; an unknown field is
+ * not reported as a duplicate too. */
+static void gather_findings(struct call *c, struct findings *f, const struct json_duplicate *duplicates,
+                            const struct unknown_field *unknown)
+{
+    for (const struct json_duplicate *d = duplicates; d && f->n < FINDINGS_MAX; d = d->next) {
+        if (d->yaml_message.n)
+            f->list[f->n++] = (struct finding){d->yaml_message, 0};
+        else if (!is_unknown(unknown, d->path))
+            find(f, "duplicate", d->path);
+    }
+    for (const struct unknown_field *u = unknown; u; u = u->next)
+        find(f, "unknown", u->path);
+    if (c->kind->is_native)
+        sort_findings(f);
+}
+
+int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates, bool from_patch)
 {
     struct unknown_field *unknown = NULL;
     enum field_validation mode = validation_mode(c);
-    struct str patched = from_patch && mode == FIELDS_STRICT ? json_text(c->arena, object) : STR_NONE;
+    struct str patched = from_patch && mode == FIELDS_STRICT ? body_quote(c, object) : STR_NONE;
+    struct json names = mode == FIELDS_IGNORE ? json_array() : member_names(c->arena, object);
     schema_prune(c->arena, c->kind->schema, object, mode == FIELDS_IGNORE ? NULL : &unknown);
     if (mode == FIELDS_IGNORE || (!unknown && !duplicates))
         return 0;
 
+    struct findings *f = ARENA_NEW(c->arena, struct findings);
+    f->arena = c->arena;
+    f->names = &names;
+    gather_findings(c, f, duplicates, unknown);
     BUF_AUTO text = {0};
-    for (const struct json_duplicate *d = duplicates; d; d = d->next)
-        report_field(c, mode, &text,
-                     d->yaml_message.n ? d->yaml_message
-                                       : arena_printf(c->arena, "duplicate field \"%.*s\"", STR_ARG(d->path)));
-    for (const struct unknown_field *u = unknown; u; u = u->next)
-        report_field(c, mode, &text, arena_printf(c->arena, "unknown field \"%.*s\"", STR_ARG(u->path)));
+    for (size_t i = 0; i < f->n; i++) {
+        if (mode == FIELDS_WARN)
+            call_warn(c, f->list[i].text);
+        buf_printf(&text, "%s%.*s", i ? ", " : "", STR_ARG(f->list[i].text));
+    }
     if (mode == FIELDS_WARN)
         return 0;
     return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
@@ -174,5 +284,5 @@ int body_check_types(struct call *c, struct json *object, bool from_patch)
     struct str why = STR_NONE;
     if (decode_object(c->arena, c->kind, object, &why) == 0)
         return 0;
-    return fail_fields(c, from_patch ? json_text(c->arena, object) : STR_NONE, why);
+    return fail_fields(c, from_patch ? body_quote(c, object) : STR_NONE, why);
 }

@@ -12,6 +12,8 @@ int body_object(struct call *c, struct json **ret_object);
 /* A patch or options document in JSON, or in YAML (which JSON is part of). what: "patch". */
 int body_value(struct call *c, bool is_yaml, struct json_parse_result *ret);
 
+/* apiVersion and kind are the call's, else 422. */
+int body_check_type(struct call *c, const struct json *object);
 /* Judges unknown and duplicate fields by the fieldValidation parameter: warnings, or a failure with `context` before the text.
  * Removes the unknown ones from object. from_patch: the object came about by a patch, so the failure is a 422 that quotes it. */
 int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,

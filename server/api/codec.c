@@ -270,6 +270,13 @@ struct object *codec_farewell(const struct object *o)
 
 /* ---- other versions ----------------------------------------------------------------------- */
 
+/* Does the stored text need more than a look to be this kind's? Another version may know fewer fields, and a schema may have
+ * changed since the text was written. */
+static bool needs_decoding(const struct object *o, const struct kind *kind)
+{
+    return kind->from_stored || (!kind->is_native && (!kind->is_storage || o->revision < kind->since_revision));
+}
+
 struct json *codec_decode(struct arena *a, const struct object *o, const struct kind *kind)
 {
     struct json *value = json_parse_quick(a, object_text(o));
@@ -277,34 +284,33 @@ struct json *codec_decode(struct arena *a, const struct object *o, const struct 
         return NULL;
     if (kind->from_stored)
         kind->from_stored(a, value);
+    else if (needs_decoding(o, kind)) {
+        schema_prune(a, kind->schema, value, NULL);
+        schema_default(a, kind->schema, value);
+    }
     (void) json_set(a, value, STR("apiVersion"), json_string(kind->api_version));
     (void) json_set(a, value, STR("kind"), json_string(kind->kind));
     return value;
 }
 
-/* `{"apiVersion":"..","kind":"..",` of a kind, freshly written. */
-static struct slice prefix_slice(const struct kind *kind)
+static struct slice decoded_slice(struct object *o, const struct kind *kind, bool as_item)
 {
+    ARENA_AUTO a = arena_new();
     struct buf b = {0};
-    buf_printf(&b, "{\"apiVersion\":\"%.*s\",\"kind\":\"%.*s\",", STR_ARG(kind->api_version),
-               STR_ARG(kind->kind));
+    struct json *value = codec_decode(a, o, kind);
+    if (as_item) {
+        (void) json_remove(value, STR("apiVersion"));
+        (void) json_remove(value, STR("kind"));
+    }
+    json_write(&b, value);
     size_t n = b.n;
     return slice_adopt(buf_take(&b), n);
 }
 
 size_t codec_slices(struct object *o, const struct kind *kind, bool as_item, struct slice *ret_slices)
 {
-    if (kind->from_stored) {
-        ARENA_AUTO a = arena_new();
-        struct buf b = {0};
-        struct json *value = codec_decode(a, o, kind);
-        if (as_item) {
-            (void) json_remove(value, STR("apiVersion"));
-            (void) json_remove(value, STR("kind"));
-        }
-        json_write(&b, value);
-        size_t n = b.n;
-        ret_slices[0] = slice_adopt(buf_take(&b), n);
+    if (needs_decoding(o, kind)) {
+        ret_slices[0] = decoded_slice(o, kind, as_item);
         return 1;
     }
     if (as_item) {
@@ -312,11 +318,6 @@ size_t codec_slices(struct object *o, const struct kind *kind, bool as_item, str
         ret_slices[1] = object_slice(o, o->head.body_at);
         return 2;
     }
-    if (kind->is_storage) {
-        ret_slices[0] = object_slice(o, 0);
-        return 1;
-    }
-    ret_slices[0] = prefix_slice(kind);
-    ret_slices[1] = object_slice(o, o->head.body_at);
-    return 2;
+    ret_slices[0] = object_slice(o, 0);
+    return 1;
 }

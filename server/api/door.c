@@ -260,8 +260,12 @@ static void handle_resource(struct door *door, struct http_exchange *x, struct c
     const struct http_request *r = http_request(x);
     struct status st;
     status_init(&st, http_arena(x));
+    CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
+    if (!registry_group(registry, in->path.group)) {
+        reply_not_found_text(x);
+        return;
+    }
     if (!verb_of(r, &in->path, &in->query, &in->verb)) {
-        CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
         if (registry_find(registry, in->path.group, in->path.version, in->path.resource))
             (void) status_no_method(&st);
         else
@@ -321,6 +325,18 @@ static int find_document(struct door *door, struct http_exchange *x, struct str 
     return discovery_get(a, d->discovery, &q, ret, st);
 }
 
+/* Below /api and the groups that are served a missing thing is a Status, elsewhere a missing page. */
+static bool names_served_group(struct door *door, struct str path)
+{
+    if (str_starts_with(path, STR("/api/")))
+        return true;
+    if (!str_starts_with(path, STR("/apis/")))
+        return false;
+    struct str rest = str_from(path, 6), group = STR_NONE;
+    CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
+    return str_split(&rest, '/', &group) && registry_group(registry, group);
+}
+
 static void handle_path(struct door *door, struct http_exchange *x, struct call_input *in, struct str path)
 {
     struct status st;
@@ -333,7 +349,7 @@ static void handle_path(struct door *door, struct http_exchange *x, struct call_
         reply_document(x, &d);
     else if (st.code)
         reply_status(x, &st);
-    else if (str_starts_with(path, STR("/api/")) || str_starts_with(path, STR("/apis/"))) {
+    else if (names_served_group(door, path)) {
         (void) status_no_resource(&st);
         reply_status(x, &st);
     } else
@@ -345,10 +361,14 @@ void door_on_request(void *ctx, struct http_exchange *x)
     struct door *door = ctx;
     const struct http_request *r = http_request(x);
     struct arena *a = http_arena(x);
-    struct call_input in = {.user = access_user(a, r->peer)};
+    struct call_input in = {0};
     struct str path = STR_NONE;
     struct status st;
     status_init(&st, a);
+    if (access_user(r, &in.user, &st) < 0) {
+        reply_status(x, &st);
+        return;
+    }
     if (request_decode_path(a, r->path, &path) < 0) {
         (void) status_bad_request(&st, "the path has a malformed percent escape");
         reply_status(x, &st);

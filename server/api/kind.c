@@ -6,6 +6,7 @@
 
 #include "api/hooks.h"
 #include "api/registry.h"
+#include "api/version.h"
 
 /* What `kubectl get` shows when a definition names no columns. The text is part of the wire. */
 #define CREATION_TIMESTAMP_DESCRIPTION \
@@ -70,6 +71,7 @@ struct compiler {
     const struct json *native; /* the `seth` key or NULL */
     const struct json *version;
     struct str *ret_error;
+    int64_t since_revision; /* of the CRD; 0: built in */
 };
 
 static int fail(struct compiler *c, struct str what, struct str why)
@@ -317,8 +319,27 @@ static void compile_names(struct compiler *c, struct kind *k)
 
 /* ---- the whole ---- */
 
+/* Names the best version that is served and not deprecated, if it ranks above this one. */
+static struct str deprecation_text(struct compiler *c, const struct kind *k)
+{
+    struct str best = k->version;
+    JSON_FOR_EACH_ITEM (json_get(c->spec, STR("versions")), version) {
+        struct str name = json_get_str(version, STR("name"));
+        if (json_get_bool(version, STR("served"), false) &&
+            !json_get_bool(version, STR("deprecated"), false) && version_compare(name, best) > 0)
+            best = name;
+    }
+    if (str_eq(best, k->version))
+        return arena_printf(c->arena, "%.*s %.*s is deprecated", STR_ARG(k->api_version),
+                            STR_ARG(k->kind));
+    return arena_printf(c->arena, "%.*s %.*s is deprecated; use %.*s/%.*s %.*s",
+                        STR_ARG(k->api_version), STR_ARG(k->kind), STR_ARG(k->group), STR_ARG(best),
+                        STR_ARG(k->kind));
+}
+
 static void compile_flags(struct compiler *c, struct kind *k)
 {
+    k->since_revision = c->since_revision;
     k->is_native = json_get_bool(c->native, STR("native"), false);
     k->is_namespaced = str_is(json_get_str(c->spec, STR("scope")), "Namespaced");
     k->is_served = json_get_bool(c->version, STR("served"), false);
@@ -328,8 +349,7 @@ static void compile_flags(struct compiler *c, struct kind *k)
     if (k->is_deprecated) {
         k->deprecation_warning = json_get_str(c->version, STR("deprecationWarning"));
         if (!k->deprecation_warning.p)
-            k->deprecation_warning = arena_printf(c->arena, "%.*s %.*s is deprecated",
-                                                  STR_ARG(k->api_version), STR_ARG(k->kind));
+            k->deprecation_warning = deprecation_text(c, k);
     }
     const struct json *verbs = json_get(c->native, STR("verbs"));
     k->verbs = verbs ? verb_bits(verbs) : VERBS_ALL;
@@ -381,6 +401,8 @@ int kind_compile(struct arena *a, const struct json *manifest, const struct kind
         .native = json_get(manifest, STR("seth")),
         .ret_error = ret_error,
     };
+    (void) str_to_i64(json_str(json_at(manifest, "metadata", "resourceVersion", NULL)),
+                      &c.since_revision);
     /* What was accepted may lag behind what is asked for, after a conflict of names. */
     c.names = json_at(manifest, "status", "acceptedNames", NULL);
     if (json_get_str(c.names, STR("plural")).n == 0)

@@ -48,9 +48,12 @@ static void write_partial(struct buf *b, const struct reply_form *f, const struc
     buf_append_char(b, '}');
 }
 
-static void write_list_meta(struct buf *b, const struct reply_list_meta *meta)
+/* Lists of custom resources always say `continue`, others only when there is more. */
+static void write_list_meta(struct buf *b, const struct reply_list_meta *meta, bool says_continue)
 {
     buf_printf(b, "\"metadata\":{\"resourceVersion\":\"%" PRId64 "\"", meta->revision);
+    if (says_continue && !meta->continue_token.n)
+        buf_append_str(b, STR(",\"continue\":\"\""));
     if (meta->continue_token.n) {
         buf_append_str(b, STR(",\"continue\":"));
         json_write_str(b, meta->continue_token);
@@ -64,13 +67,13 @@ static void write_table_head(struct buf *b, const struct reply_form *f, const st
                              bool with_columns)
 {
     buf_printf(b, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%.*s\",", STR_ARG(f->media.version));
-    write_list_meta(b, meta);
+    write_list_meta(b, meta, false);
     buf_append_str(b, STR(",\"columnDefinitions\":"));
     if (with_columns)
         table_write_columns(b, f->kind);
     else
         buf_append_str(b, STR("null"));
-    buf_append_str(b, STR(",\"rows\":["));
+    buf_append_str(b, STR(",\"rows\":"));
 }
 
 static void write_row(struct buf *b, const struct reply_form *f, struct arena *a, const struct json *object)
@@ -88,6 +91,7 @@ void reply_write(struct buf *b, const struct reply_form *f, const struct json *o
         struct reply_list_meta meta = {.n_remaining = -1};
         (void) str_to_i64(json_str(json_at(object, "metadata", "resourceVersion", NULL)), &meta.revision);
         write_table_head(b, f, &meta, with_columns);
+        buf_append_char(b, '[');
         write_row(b, f, a, object);
         buf_append_str(b, STR("]}"));
     } else {
@@ -182,7 +186,7 @@ static void reply_plain_list(struct call *c, const struct reply_form *f, struct 
     struct buf head = {0};
     buf_printf(&head, "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",", STR_ARG(f->kind->list_kind),
                STR_ARG(f->kind->api_version));
-    write_list_meta(&head, meta);
+    write_list_meta(&head, meta, !f->kind->is_native);
     buf_append_str(&head, STR(",\"items\":["));
     slices[n_slices++] = take_slice(&head);
     for (size_t i = 0; i < n; i++) {
@@ -201,15 +205,21 @@ static void write_list(struct buf *b, const struct reply_form *f, struct object 
     bool is_table = f->media.form == MEDIA_TABLE;
     if (is_table) {
         write_table_head(b, f, meta, true);
+        if (n == 0) {
+            buf_append_str(b, table_no_rows(f->kind));
+            buf_append_str(b, STR("}\n"));
+            return;
+        }
+        buf_append_char(b, '[');
     } else if (f->media.form == MEDIA_PARTIAL_LIST) {
         buf_printf(b, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%.*s\",",
                    STR_ARG(f->media.version));
-        write_list_meta(b, meta);
+        write_list_meta(b, meta, false);
         buf_append_str(b, STR(",\"items\":["));
     } else {
         buf_printf(b, "{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",", STR_ARG(f->kind->list_kind),
                    STR_ARG(f->kind->api_version));
-        write_list_meta(b, meta);
+        write_list_meta(b, meta, !f->kind->is_native);
         buf_append_str(b, STR(",\"items\":["));
     }
     for (size_t i = 0; i < n; i++) {

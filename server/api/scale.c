@@ -16,6 +16,12 @@ static int64_t int_at(const struct jsonpath *path, const struct json *object)
     return json_is(v, JSON_INT) ? v->i : 0;
 }
 
+/* ".spec.replicas" without its first dot. */
+static struct str replicas_path(const struct call *c)
+{
+    return str_from(c->kind->scale->spec_replicas_text, 1);
+}
+
 /* What a Scale shows of an object. */
 static struct json *scale_of(struct call *c, const struct json *object)
 {
@@ -78,30 +84,72 @@ static int check_replicas(struct call *c, const struct json *scale, int64_t *ret
     return 0;
 }
 
-/* From the Scale a client wants to the object that shows it. */
-static int object_for(struct call *c, const struct json *old, const struct json *scale, struct json **ret_new)
+/* As scale_of(), with the owners of the replicas, which a write compares and moves. */
+static struct json *managed_scale_of(struct call *c, const struct json *object)
+{
+    struct json *scale = scale_of(c, object);
+    struct json managed = managed_to_scale(c->arena, json_at(object, "metadata", "managedFields", NULL), replicas_path(c));
+    if (json_count(&managed))
+        (void) json_set(c->arena, json_get(scale, STR("metadata")), STR("managedFields"), managed);
+    return scale;
+}
+
+static struct managed_options scale_managed_options(struct call *c)
+{
+    return (struct managed_options){
+        .manager = write_manager(c), .subresource = STR("scale"), .api_version = STR(SCALE_VERSION)};
+}
+
+static int check_scale(struct call *c, const struct json *old, const struct json *scale, int64_t *ret_replicas)
 {
     struct str given = json_str(json_at(scale, "metadata", "resourceVersion", NULL));
     struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
     struct str name = json_str(json_at(scale, "metadata", "name", NULL));
-    int64_t replicas = 0;
     if (name.n && !str_eq(name, c->in.path.name))
         return status_bad_request(&c->status, "the name of the object (%.*s) does not match the name on the URL (%.*s)",
                                   STR_ARG(name), STR_ARG(c->in.path.name));
     if (given.n && !str_is(given, "0") && !str_eq(given, current))
         return status_modified(&c->status, c->kind, c->in.path.name);
-    int r = check_replicas(c, scale, &replicas);
+    return check_replicas(c, scale, ret_replicas);
+}
+
+/* From the Scale a client wants, its owners settled, to the object that shows it. */
+static int object_for(struct call *c, const struct json *old, const struct json *scale, struct json **ret_new)
+{
+    int64_t replicas = 0;
+    int r = check_scale(c, old, scale, &replicas);
     if (r < 0)
         return r;
     struct json *object = json_new(c->arena, json_clone(c->arena, old));
     set_replicas(c->arena, object, c->kind->scale->spec_replicas_text, replicas);
+    struct json managed = managed_from_scale(c->arena, json_at(old, "metadata", "managedFields", NULL),
+                                             json_at(scale, "metadata", "managedFields", NULL), replicas_path(c),
+                                             c->kind->api_version);
+    (void) json_set(c->arena, json_get(object, STR("metadata")), STR("managedFields"), managed);
     *ret_new = object;
     return 0;
 }
 
+/* A Scale that a PUT or patch has written. */
+static int object_for_update(struct call *c, const struct json *old, struct json *scale, struct json **ret_new)
+{
+    int64_t ignored = 0;
+    struct managed_options options = scale_managed_options(c);
+    int r = check_scale(c, old, scale, &ignored);
+    if (r < 0)
+        return r;
+    struct json *before = managed_scale_of(c, old);
+    const struct json *managed = json_at(before, "metadata", "managedFields", NULL);
+    struct json *meta = json_ensure_object(c->arena, scale, STR("metadata"));
+    if (managed)
+        (void) json_set(c->arena, meta, STR("managedFields"), *managed);
+    managed_update(c->arena, before, scale, &options);
+    return object_for(c, old, scale, ret_new);
+}
+
 static int build_update(struct call *c, const struct json *old, struct json **ret_new)
 {
-    return object_for(c, old, c->patch, ret_new);
+    return object_for_update(c, old, json_new(c->arena, json_clone(c->arena, c->patch)), ret_new);
 }
 
 static void on_changed(struct call *c, struct object *o)
@@ -125,7 +173,7 @@ void scale_update(struct call *c)
         return;
     }
     c->patch = parsed.value;
-    write_run(c, &(struct write_plan){.build = build_update, .on_changed = on_changed});
+    write_run(c, &(struct write_plan){.build = build_update, .is_apply = true, .on_changed = on_changed});
 }
 
 struct scale_patch {
@@ -133,17 +181,35 @@ struct scale_patch {
     const struct json *patch;
 };
 
+static int build_applied(struct call *c, const struct json *old, struct json **ret_new)
+{
+    const struct scale_patch *p = c->patch;
+    struct managed_options options = scale_managed_options(c);
+    struct managed_conflict *conflicts = NULL;
+    struct json *scale = NULL;
+    struct str error = STR_NONE;
+    int r = managed_apply(c->arena, managed_scale_of(c, old), p->patch, request_flag(&c->in.query, "force"), &options,
+                          &scale, &conflicts, &error);
+    if (r == -EEXIST)
+        return patch_fail_conflicts(c, conflicts);
+    if (r < 0)
+        return status_bad_request(&c->status, "%.*s", STR_ARG(error));
+    return object_for(c, old, scale, ret_new);
+}
+
 static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
 {
     const struct scale_patch *p = c->patch;
     struct json *scale = scale_of(c, old), *patched = NULL;
     struct patch_error error = {0};
+    if (p->type == MEDIA_PATCH_APPLY)
+        return build_applied(c, old, ret_new);
     int r = p->type == MEDIA_PATCH_JSON ? patch_json(c->arena, scale, p->patch, &patched, &error)
                                         : patch_merge(c->arena, scale, p->patch, &patched, &error);
     if (r < 0)
         return status_fail(&c->status, error.kind == PATCH_BAD_REQUEST ? 400 : 422,
                            error.kind == PATCH_BAD_REQUEST ? "BadRequest" : "Invalid", "%.*s", STR_ARG(error.message));
-    return object_for(c, old, patched, ret_new);
+    return object_for_update(c, old, json_new(c->arena, json_clone(c->arena, patched)), ret_new);
 }
 
 void scale_patch(struct call *c, enum media_patch type, const struct json *patch)
@@ -151,5 +217,5 @@ void scale_patch(struct call *c, enum media_patch type, const struct json *patch
     struct scale_patch *p = ARENA_NEW(c->arena, struct scale_patch);
     *p = (struct scale_patch){type, patch};
     c->patch = p;
-    write_run(c, &(struct write_plan){.build = build_patched, .on_changed = on_changed});
+    write_run(c, &(struct write_plan){.build = build_patched, .is_apply = true, .on_changed = on_changed});
 }

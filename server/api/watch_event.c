@@ -70,7 +70,7 @@ static struct slice cached_form(struct watch_event_cache *cache, const struct re
 size_t watch_event_slices(struct watch_event_cache *cache, const struct reply_form *f, enum watch_event_type type,
                           struct object *o, bool with_columns, struct slice *ret_slices)
 {
-    if (f->media.form != MEDIA_OBJECT || f->kind->from_stored) {
+    if (f->media.form != MEDIA_OBJECT || f->kind->from_stored || !f->kind->is_storage) {
         ret_slices[0] = cached_form(cache, f, type, o, with_columns);
         return 1;
     }

@@ -49,8 +49,7 @@ int write_check_options(struct call *c, const char *options_kind, bool is_apply)
     if (dry_run.p && !c->is_dry_run) {
         struct json value = json_array();
         (void) json_push(c->arena, &value, json_string(dry_run));
-        struct json shown = json_string(dry_run);
-        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("dryRun")), &shown, dry_run_values, 1);
+        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("dryRun")), &value, dry_run_values, 1);
     }
     bool known = !validation.n;
     for (size_t i = 0; i < N_ELEMENTS(validations); i++)
@@ -262,22 +261,25 @@ static void advance_generation(struct call *c, const struct json *old, struct js
 
 /* ---- the pipeline ------------------------------------------------------------------------- */
 
-static void update_managed(struct call *c, const struct json *old, struct json *object)
+struct managed_options write_managed_options(struct call *c)
 {
-    struct str now = json_str(json_new(c->arena, now_text(c)));
     static const char *const status_reset[] = {"status", NULL};
-    struct managed_options options = {
+    return (struct managed_options){
         .manager = write_manager(c),
         .subresource = c->subresource ? c->subresource->name : STR(""),
         .api_version = c->kind->api_version,
-        .time = now,
+        .time = json_str(json_new(c->arena, now_text(c))),
         .schema = c->kind->schema,
         .reset_fields = c->kind->has_status && !c->subresource ? status_reset : NULL,
         .only_status = is_status_write(c),
+        .zero = c->kind->is_native ? json_new(c->arena, native_zero(c->arena, c->kind)) : NULL,
     };
-    /* What Go writes for an empty struct belongs to nobody. */
-    struct json zero = !old && c->kind->is_native ? native_zero(c->arena, c->kind) : json_null();
-    managed_update(c->arena, old || zero.type == JSON_NULL ? old : &zero, object, &options);
+}
+
+static void update_managed(struct call *c, const struct json *old, struct json *object)
+{
+    struct managed_options options = write_managed_options(c);
+    managed_update(c->arena, old, object, &options);
 }
 
 static int validate(struct call *c, const struct json *old, struct json *object)
@@ -320,8 +322,10 @@ static int complete(struct call *c, const struct write_plan *plan, const struct 
     keep_untouchable(c, old, object);
     if (hooks && hooks->prepare)
         hooks->prepare(&h, old, object);
-    if (old)
+    if (old) {
         advance_generation(c, old, object);
+        managed_keep_times(c->arena, old, object);
+    }
     return validate(c, old, object);
 }
 

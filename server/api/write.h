@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/body.h"
+#include "schema/managed.h"
 
 /* How a write arrives at the new object from the current one (NULL: there is none). Fills c->status on failure. */
 struct write_plan {
@@ -22,8 +23,12 @@ void write_run(struct call *c, const struct write_plan *plan);
 
 /* Checks dryRun, fieldManager, fieldValidation (and force, for a patch) of the query; options_kind as errors name it. */
 int write_check_options(struct call *c, const char *options_kind, bool is_apply);
+/* How this call's write is recorded in managedFields. */
+struct managed_options write_managed_options(struct call *c);
 /* fieldManager, or what stands before the slash in the user agent. */
 struct str write_manager(struct call *c);
+/* 409 of server-side apply. */
+int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts);
 /* The namespace of the object must be the request's (filled in when absent); its name the URL's. */
 int write_check_identity(struct call *c, struct json *object);
 /* The namespace a new object goes into must exist and not be going away. */

@@ -3,15 +3,6 @@
 
 #include <errno.h>
 
-struct user access_user(struct arena *a, const struct stream_peer *peer)
-{
-    (void) a;
-    static const struct str unauthenticated[] = {{"system:unauthenticated", 22}};
-    if (!peer->has_certificate)
-        return (struct user){STR(USER_ANONYMOUS), unauthenticated, 1};
-    return (struct user){peer->common_name, peer->organizations, peer->n_organizations};
-}
-
 static bool is_master(const struct user *u)
 {
     for (size_t i = 0; i < u->n_groups; i++)
@@ -23,6 +14,56 @@ static bool is_master(const struct user *u)
 static bool is_anonymous(const struct user *u)
 {
     return str_is(u->name, USER_ANONYMOUS);
+}
+
+static struct user connection_user(const struct stream_peer *peer)
+{
+    static const struct str unauthenticated[] = {{"system:unauthenticated", 22}};
+    if (!peer->has_certificate)
+        return (struct user){STR(USER_ANONYMOUS), unauthenticated, 1};
+    return (struct user){peer->common_name, peer->organizations, peer->n_organizations};
+}
+
+/* The groups a request asks to have, system:authenticated among them as with any user. */
+static size_t impersonated_groups(const struct http_request *r, struct arena *a, const struct str **ret_groups)
+{
+    struct str *groups = ARENA_ARRAY(a, struct str, r->n_headers + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (str_is(r->headers[i].name, "impersonate-group"))
+            groups[n++] = r->headers[i].value;
+    groups[n++] = STR("system:authenticated");
+    *ret_groups = groups;
+    return n;
+}
+
+static bool asks_impersonation(const struct http_request *r)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (str_starts_with(r->headers[i].name, STR("impersonate-")))
+            return true;
+    return false;
+}
+
+int access_user(const struct http_request *r, struct user *ret_user, struct status *st)
+{
+    struct user u = connection_user(r->peer);
+    *ret_user = u;
+    if (r->peer->certificate_rejected)
+        return status_unauthorized(st);
+    if (!asks_impersonation(r))
+        return 0;
+    struct str name = http_request_header(r, STR("impersonate-user"));
+    if (is_anonymous(&u))
+        return status_unauthorized(st);
+    if (!is_master(&u))
+        return status_fail(st, 403, "Forbidden", "users \"%.*s\" is forbidden: User \"%.*s\" cannot impersonate resource "
+                           "\"users\" in API group \"\" at the cluster scope", STR_ARG(name), STR_ARG(u.name));
+    if (!name.n)
+        return status_bad_request(st, "requested impersonation without the header Impersonate-User");
+    ret_user->name = name;
+    ret_user->n_groups = impersonated_groups(r, st->arena, &ret_user->groups);
+    return 0;
 }
 
 int access_check_resource(const struct user *u, const struct call_input *in, struct status *st)

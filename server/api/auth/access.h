@@ -8,8 +8,9 @@
 #define GROUP_MASTERS "system:masters"
 #define USER_ANONYMOUS "system:anonymous"
 
-/* The user of a connection; strings live as long as the peer and the arena. */
-struct user access_user(struct arena *a, const struct stream_peer *peer);
+/* The user of a request: the connection's, or the one it impersonates (Impersonate-User, -Group), which only a member of
+ * system:masters may. Strings live as long as the request. 401, 403 or 400 in st. */
+int access_user(const struct http_request *r, struct user *ret_user, struct status *st);
 
 /* 0, or 401 or 403 in st. */
 int access_check_resource(const struct user *u, const struct call_input *in, struct status *st);

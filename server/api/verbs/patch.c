@@ -49,31 +49,12 @@ static int check_applied_type(struct call *c, const struct json *config)
                                           STR_ARG(kind));
 }
 
-/* One conflict in a line; several as a list under each manager. */
-static void write_conflicts(struct buf *b, const struct managed_conflict *conflicts)
-{
-    size_t n = 0;
-    for (const struct managed_conflict *m = conflicts; m; m = m->next)
-        n++;
-    buf_printf(b, "Apply failed with %zu conflict%s: ", n, n == 1 ? "" : "s");
-    if (n == 1) {
-        buf_printf(b, "conflict with %.*s: %.*s", STR_ARG(conflicts->operation_text), STR_ARG(conflicts->field));
-        return;
-    }
-    const struct managed_conflict *previous = NULL;
-    for (const struct managed_conflict *m = conflicts; m; previous = m, m = m->next) {
-        if (!previous || !str_eq(previous->operation_text, m->operation_text))
-            buf_printf(b, "%sconflicts with %.*s:", previous ? "\n" : "", STR_ARG(m->operation_text));
-        buf_printf(b, "\n- %.*s", STR_ARG(m->field));
-    }
-}
-
-static int fail_conflicts(struct call *c, const struct managed_conflict *conflicts)
+int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts)
 {
     BUF_AUTO text = {0};
     struct causes causes;
     causes_init(&causes, c->arena);
-    write_conflicts(&text, conflicts);
+    managed_conflicts_text(c->arena, conflicts, &text);
     (void) status_fail(&c->status, 409, "Conflict", "%.*s", STR_ARG(buf_str(&text)));
     c->status.has_details = true;
     for (const struct managed_conflict *m = conflicts; m; m = m->next) {
@@ -91,19 +72,7 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
 {
     struct patch *p = patch_of(c);
     struct json config = json_clone(c->arena, p->value);
-    static const char *const status_reset[] = {"status", NULL};
-    char now[CLOCK_SECONDS_BYTES];
-    clock_format_seconds(api_clock(c->api)->wall_us(api_clock(c->api)), now);
-    bool is_status = c->subresource && str_is(c->subresource->name, "status");
-    struct managed_options options = {
-        .manager = request_parameter(&c->in.query, "fieldManager"),
-        .subresource = c->subresource ? c->subresource->name : STR(""),
-        .api_version = c->kind->api_version,
-        .time = arena_str(c->arena, str_of(now)),
-        .schema = c->kind->schema,
-        .reset_fields = c->kind->has_status && !c->subresource ? status_reset : NULL,
-        .only_status = is_status,
-    };
+    struct managed_options options = write_managed_options(c);
     int r = check_applied_type(c, &config);
     if (r == 0)
         r = write_check_identity(c, &config);
@@ -113,14 +82,17 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
         return r;
     struct managed_conflict *conflicts = NULL;
     struct str error = STR_NONE;
+    /* Messages name the configuration as it was sent. */
+    config = json_clone(c->arena, p->value);
     r = managed_apply(c->arena, old, &config, p->force, &options, ret_new, &conflicts, &error);
     if (r == -EEXIST)
-        return fail_conflicts(c, conflicts);
+        return patch_fail_conflicts(c, conflicts);
     if (r < 0)
         /* kube-apiserver answers 500 to a configuration that does not fit its schema; it is the request that is bad. */
         return status_bad_request(&c->status, "%.*s", STR_ARG(error));
     **ret_new = json_clone(c->arena, *ret_new);
-    return body_check_types(c, *ret_new, true);
+    r = write_check_identity(c, *ret_new);
+    return r < 0 ? r : body_check_types(c, *ret_new, true);
 }
 
 /* ---- the other three ---------------------------------------------------------------------- */
@@ -163,25 +135,6 @@ static int check_patched(struct call *c, const struct json *old, struct json *ob
     return 0;
 }
 
-static int check_patched_type(struct call *c, struct json *object)
-{
-    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
-    struct causes causes;
-    causes_init(&causes, c->arena);
-    struct json value = json_null();
-    if (!str_eq(kind, c->kind->kind)) {
-        value = json_string(kind);
-        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("kind")), &value, "must be %.*s",
-                   STR_ARG(c->kind->kind));
-    } else if (!str_eq(api_version, c->kind->api_version)) {
-        value = json_string(api_version);
-        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value, "must be %.*s",
-                   STR_ARG(c->kind->api_version));
-    }
-    return causes.n ? status_invalid(&c->status, c->kind->group, kind.n ? kind : c->kind->kind, c->in.path.name, &causes)
-                    : 0;
-}
-
 static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
 {
     struct patch *p = patch_of(c);
@@ -193,7 +146,7 @@ static int build_patched(struct call *c, const struct json *old, struct json **r
         return status_bad_request(&c->status, "the patched value is no object");
     /* The result shares parts with old, which later steps compare against. */
     *object = json_clone(c->arena, object);
-    r = check_patched_type(c, object);
+    r = body_check_type(c, object);
     if (r == 0)
         r = body_check_types(c, object, true);
     if (r == 0)
