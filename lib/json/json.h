@@ -77,6 +77,9 @@ static inline size_t json_count(const struct json *v)
 }
 /* Numbers compare by value (1 equals 1.0), objects without regard to order. */
 bool json_equal(const struct json *a, const struct json *b);
+/* False when the tree is deeper than JSON_MAX_DEPTH or has more than max_values values, shared subtrees
+ * counted each time: a patch can make such a tree from small parts, and what is written must be readable again. */
+bool json_fits(const struct json *v, size_t max_values);
 
 /* A hash index over the members of one object, for many lookups in a large one: json_get() is linear.
  * The object must not change meanwhile. */

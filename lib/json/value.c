@@ -169,6 +169,27 @@ bool json_equal(const struct json *a, const struct json *b)
     }
 }
 
+/* Takes the values of the tree off *left. */
+static bool fits(const struct json *v, int depth, size_t *left)
+{
+    if ((*left)-- == 0)
+        return false;
+    if (v->type != JSON_ARRAY && v->type != JSON_OBJECT)
+        return true;
+    if (depth == JSON_MAX_DEPTH)
+        return false;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (!fits(v->type == JSON_ARRAY ? &v->items[i] : &v->members[i].value, depth + 1, left))
+            return false;
+    }
+    return true;
+}
+
+bool json_fits(const struct json *v, size_t max_values)
+{
+    return fits(v, 0, &max_values);
+}
+
 /* ---- building ----------------------------------------------------------------------------- */
 
 struct json *json_new(struct arena *a, struct json value)

@@ -226,6 +226,40 @@ TEST(an_index_finds_every_member)
     json_index_done(&ix);
 }
 
+TEST(a_tree_that_fits_can_be_read_again)
+{
+    ARENA_AUTO a = arena_new();
+    struct json *v = json_new(a, json_int(1));
+    assert_true(json_fits(v, 1));
+    assert_false(json_fits(v, 0));
+    for (int i = 0; i < JSON_MAX_DEPTH; i++) {
+        assert_true(json_fits(v, 1000));
+        struct json outer = json_array();
+        (void) json_push(a, &outer, *v);
+        v = json_new(a, outer);
+    }
+    assert_true(json_fits(v, JSON_MAX_DEPTH + 1));
+    assert_false(json_fits(v, JSON_MAX_DEPTH));
+    assert_non_null(json_parse_quick(a, json_text(a, v)));
+    struct json outer = json_object();
+    (void) json_set(a, &outer, STR("a"), *v);
+    assert_false(json_fits(&outer, 1000));
+    assert_null(json_parse_quick(a, json_text(a, &outer)));
+}
+
+TEST(shared_subtrees_count_each_time)
+{
+    ARENA_AUTO a = arena_new();
+    struct json v = json_array();
+    for (int i = 0; i < 100; i++) {
+        struct json twice = json_array();
+        (void) json_push(a, &twice, v);
+        (void) json_push(a, &twice, v);
+        v = twice;
+    }
+    assert_false(json_fits(&v, 1000000));
+}
+
 TEST(iteration_copes_with_other_types)
 {
     ARENA_AUTO a = arena_new();
