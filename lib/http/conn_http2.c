@@ -184,10 +184,14 @@ static void sweep_exchange(struct http_exchange *x, int64_t now_ms)
         x->since_ms = now_ms;
         return;
     }
-    if (now_ms - x->since_ms >= HTTP_STALL_TIMEOUT_MS) {
+    bool overtook = !x->h2.is_complete && x->out.n_bytes == 0 && conn_pending(c) == 0;
+    if (now_ms - x->since_ms < (overtook ? HTTP_STOP_AFTER_MS : HTTP_STALL_TIMEOUT_MS))
+        return;
+    if (overtook)
+        h2_stop(c->h2, &x->h2);
+    else
         h2_reset(c->h2, &x->h2);
-        conn_schedule(c);
-    }
+    conn_schedule(c);
 }
 
 static void http2_sweep(struct http_connection *c, int64_t now_ms)

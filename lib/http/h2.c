@@ -249,20 +249,6 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
     return 0;
 }
 
-/* An answer that overtook its request: tell the client to stop sending (RFC 9113 8.1). */
-static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
-{
-    struct h2 *h = arg;
-    bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
-                (frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
-    if (!ends)
-        return 0;
-    struct h2_stream *s = find(h, frame->hd.stream_id);
-    if (!s || s->is_complete)
-        return 0;
-    return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
-}
-
 static nghttp2_nv make_pair(struct str name, struct str value)
 {
     return (nghttp2_nv){
@@ -340,6 +326,11 @@ void h2_reset(struct h2 *h, struct h2_stream *s)
     (void) nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_INTERNAL_ERROR);
 }
 
+void h2_stop(struct h2 *h, struct h2_stream *s)
+{
+    (void) nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_NO_ERROR);
+}
+
 /* ---- the connection ----------------------------------------------------------------------- */
 
 static nghttp2_session_callbacks *make_callbacks(void)
@@ -352,7 +343,6 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame_recv);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
-    nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
     nghttp2_session_callbacks_set_send_data_callback(c, send_data);
     return c;
 }

@@ -69,6 +69,8 @@ void h2_answer(struct h2 *h, struct h2_stream *s, const struct h2_answer *a);
 void h2_send(struct h2 *h, struct h2_stream *s);
 /* Ends the stream at once, unfinished. */
 void h2_reset(struct h2 *h, struct h2_stream *s);
+/* The answer has overtaken its request: tells the peer to stop sending it (RFC 9113 8.1). */
+void h2_stop(struct h2 *h, struct h2_stream *s);
 
 void h2_ping(struct h2 *h);
 /* Tells the peer to open no more streams (those on their way are still served), then that none will

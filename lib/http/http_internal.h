@@ -15,6 +15,9 @@
 /* A silent peer is asked for a sign of life, and given up when none comes. */
 #define HTTP_PING_AFTER_MS ((int64_t) 30 * 1000)
 #define HTTP_PONG_TIMEOUT_MS ((int64_t) 15 * 1000)
+/* How long the rest of a refused HTTP/2 request is dropped before its sender is stopped: curl up
+ * to 7.88 takes that for the loss of the answer when it comes at once. */
+#define HTTP_STOP_AFTER_MS ((int64_t) 2 * 1000)
 /* Between the two GOAWAY of a drain: requests already on their way are still served. */
 #define HTTP_SHUTDOWN_NOTICE_MS ((int64_t) 1000)
 

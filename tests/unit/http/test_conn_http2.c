@@ -141,6 +141,19 @@ TEST(too_large_requests_are_answered_and_the_rest_of_them_stopped)
     assert_true(client_answer(c, body)->is_closed);
     assert_int_equal(client_answer(c, body)->error_code, NGHTTP2_NO_ERROR);
 
+    int32_t endless = client_request(c, "POST", "/echo", str_range(big, 2000), NULL, 0);
+    client_answer(c, endless)->is_stuck = true;
+    client_run(c);
+    assert_string_equal(client_answer(c, endless)->status, "413");
+    assert_true(client_answer(c, endless)->has_ended);
+    assert_false(client_answer(c, endless)->is_closed);
+    for (int i = 0; i < 11; i++) {
+        fake_loop_advance(f.loop, 1000);
+        client_run(c);
+    }
+    assert_true(client_answer(c, endless)->is_closed);
+    assert_int_equal(client_answer(c, endless)->error_code, NGHTTP2_NO_ERROR);
+
     const struct http_header length = {STR("content-length"), STR("1001")};
     int32_t told = client_request(c, "POST", "/echo", str_range(big, 1001), &length, 1);
     client_run(c);
@@ -306,7 +319,7 @@ TEST(slow_body_gets_408)
     int32_t id = client_request(c, "POST", "/echo", STR("begin"), NULL, 0);
     client_answer(c, id)->is_stuck = true;
     client_run(c);
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 26; i++) {
         fake_loop_advance(f.loop, 1000);
         client_run(c);
     }
