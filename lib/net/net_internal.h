@@ -9,7 +9,7 @@
 #include "net/tls_internal.h"
 
 /* Decrypted bytes handed on at once, and the most one connection reads in a turn. */
-#define STREAM_READ_BYTES ((size_t) 64 * 1024)
+#define STREAM_READ_BYTES ((size_t) 24 * 1024)
 
 /* Output buffers kept for whichever connection writes next: growing one anew for each answer costs
  * more than the copy. */

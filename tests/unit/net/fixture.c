@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -193,6 +194,8 @@ static void *on_accept(void *arg, struct stream *stream, const struct stream_eve
     unlock_changed(s);
     if (s->options.greeting)
         connection_write(c, s->options.greeting, strlen(s->options.greeting));
+    if (s->options.starts_paused)
+        stream_pause_reading(stream, true);
     *ret_events = &events;
     return c;
 }
@@ -412,11 +415,18 @@ static void close_connection(void *arg)
         stream_close(c->stream, false);
 }
 
+static void do_nothing(void *arg)
+{
+    (void) arg;
+}
+
 /* Listener first, so that no connection comes after the last was closed; a socket on its way to
  * another loop was posted before our call there. */
 static void close_everything(struct server *s)
 {
     server_call(s, s->loops[0], close_listener, s->listener);
+    for (size_t i = 0; i < s->options.n_loops; i++)
+        server_call(s, s->loops[i], do_nothing, NULL);
     for (size_t i = 0; i < s->n_connections; i++)
         server_call(s, s->connections[i].loop, close_connection, &s->connections[i]);
     for (size_t i = 0; i < s->n_connections; i++)
@@ -499,6 +509,16 @@ int client_connect_tcp(int port, const struct client_options *o)
     return fd;
 }
 
+static void set_cork(int fd, int is_corked)
+{
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_CORK, &is_corked, sizeof(is_corked)) == 0);
+}
+
+void client_uncork(struct client *c)
+{
+    set_cork(c->fd, 0);
+}
+
 bool client_handshake(struct client *c, int fd, const struct client_options *o)
 {
     *c = (struct client){.fd = fd, .ctx = SSL_CTX_new(TLS_client_method())};
@@ -521,6 +541,8 @@ bool client_handshake(struct client *c, int fd, const struct client_options *o)
     if (o->session)
         CHECK(SSL_set_session(c->ssl, o->session) == 1);
     CHECK(SSL_set_fd(c->ssl, fd) == 1);
+    if (o->is_corked)
+        set_cork(fd, 1);
     return SSL_connect(c->ssl) == 1;
 }
 

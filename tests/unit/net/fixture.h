@@ -57,6 +57,7 @@ struct server_options {
     bool refuses;         /* on_accept returns NULL */
     const char *greeting; /* written in on_accept */
     bool echoes;
+    bool starts_paused;   /* from on_accept on */
     bool pauses_at_input; /* each on_bytes pauses */
     /* Answers the first input with that many bytes and closes after flushing. */
     size_t answers_and_closes_bytes;
@@ -115,6 +116,7 @@ struct client_options {
     struct str alpn; /* wire format */
     SSL_SESSION *session;
     int receive_buffer_bytes;
+    bool is_corked; /* nothing leaves by itself until client_uncork() */
 };
 
 struct client {
@@ -130,6 +132,7 @@ int client_connect_tcp(int port, const struct client_options *o);
 bool client_handshake(struct client *c, int fd, const struct client_options *o);
 bool client_open(struct client *c, int port, const struct client_options *o);
 void client_send(struct client *c, const void *p, size_t n);
+void client_uncork(struct client *c);
 /* Exactly n bytes; returns how many came before the end. */
 size_t client_receive(struct client *c, void *p, size_t n);
 /* SSL_ERROR_... of reading once more: SSL_ERROR_ZERO_RETURN after the server's close_notify. */
