@@ -200,7 +200,7 @@ static int open_parts(struct server *s, char **ret_error)
         r = api_new(&(struct api_options){s->store, &clock_system}, &s->api, ret_error);
     if (r < 0)
         return r;
-    struct kube_client *client = kube_client_local(s->api, "seth");
+    struct kube_client *client = kube_client_local(s->api, "kube-apiserver");
     r = bootstrap_objects(client, ret_error);
     if (r < 0) {
         kube_client_free(client);

@@ -64,6 +64,16 @@ static struct str version_of(struct str api_version)
     return slash < 0 ? api_version : str_from(api_version, (size_t) slash + 1);
 }
 
+/* Without the schema of its version nothing of an object is known. */
+static void warn_unknown_version(struct call *c, const struct json *object)
+{
+    JSON_FOR_EACH_MEMBER(object, m) {
+        struct str key = json_str(&m->key);
+        if (!str_is(key, "apiVersion") && !str_is(key, "kind") && !str_is(key, "metadata"))
+            call_warn(c, arena_printf(c->arena, "unknown field \"%.*s\"", STR_ARG(key)));
+    }
+}
+
 int body_check_type(struct call *c, const struct json *object)
 {
     struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
@@ -77,6 +87,7 @@ int body_check_type(struct call *c, const struct json *object)
                    STR_ARG(c->kind->kind));
     } else if (!str_eq(api_version, c->kind->api_version)) {
         value = json_string(api_version);
+        warn_unknown_version(c, object);
         causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value, "must be %.*s",
                    STR_ARG(c->kind->api_version));
     }
@@ -127,9 +138,9 @@ int body_object(struct call *c, struct json **ret_object)
                                             go_type_name(object)));
     r = check_type_meta(c, object);
     if (r == 0)
-        r = body_check_types(c, object, false);
-    if (r == 0)
         r = body_check_fields(c, object, parsed.duplicates, false);
+    if (r == 0)
+        r = body_check_types(c, object, false);
     *ret_object = object;
     return r;
 }
@@ -277,6 +288,11 @@ int body_check_fields(struct call *c, struct json *object, const struct json_dup
     if (mode == FIELDS_WARN)
         return 0;
     return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
+}
+
+int body_fail_patched(struct call *c, const struct json *object, struct str why)
+{
+    return fail_fields(c, body_quote(c, object), why);
 }
 
 int body_check_types(struct call *c, struct json *object, bool from_patch)

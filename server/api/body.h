@@ -18,5 +18,7 @@ int body_check_type(struct call *c, const struct json *object);
  * Removes the unknown ones from object. from_patch: the object came about by a patch, so the failure is a 422 that quotes it. */
 int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
                       bool from_patch);
+/* 422 of an object that a patch made: quotes it and says why. */
+int body_fail_patched(struct call *c, const struct json *object, struct str why);
 /* Decodes as Go would (see decode.h): 400 on a wrong JSON type, in the words of Go's decoder. */
 int body_check_types(struct call *c, struct json *object, bool from_patch);

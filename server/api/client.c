@@ -183,11 +183,11 @@ static void deliver_existing(struct local_client *lc)
     }
 }
 
-/* Takes everything queued; false when the client is going away. */
-static bool take_queue(struct local_client *lc, struct store_event ***ret_events, size_t *ret_n)
+/* Takes everything queued, waiting for something if asked to; false when the client is going away. */
+static bool take_queue(struct local_client *lc, bool may_wait, struct store_event ***ret_events, size_t *ret_n)
 {
     (void) pthread_mutex_lock(&lc->lock);
-    while (!lc->n_queue && !lc->is_stopping)
+    while (may_wait && !lc->n_queue && !lc->is_stopping)
         (void) pthread_cond_wait(&lc->wake, &lc->lock);
     bool goes_on = !lc->is_stopping;
     *ret_events = TAKE(lc->queue);
@@ -197,23 +197,33 @@ static bool take_queue(struct local_client *lc, struct store_event ***ret_events
     return goes_on;
 }
 
-static void *watch_thread(void *arg)
+/* False when the client is going away. */
+static bool deliver_queue(struct local_client *lc, bool may_wait)
 {
     static const enum kube_event_type types[] = {
         [STORE_ADDED] = KUBE_ADDED, [STORE_MODIFIED] = KUBE_MODIFIED, [STORE_DELETED] = KUBE_DELETED};
-    struct local_client *lc = arg;
-    deliver_existing(lc);
     struct store_event **events = NULL;
     size_t n = 0;
-    for (bool goes_on = true; goes_on;) {
-        goes_on = take_queue(lc, &events, &n);
-        for (size_t i = 0; i < n; i++) {
-            if (goes_on)
-                deliver(lc, types[events[i]->type], events[i]->collection, events[i]->object);
-            bytes_unref(&events[i]->bytes);
-        }
-        mem_free(events);
+    bool goes_on = take_queue(lc, may_wait, &events, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (goes_on)
+            deliver(lc, types[events[i]->type], events[i]->collection, events[i]->object);
+        bytes_unref(&events[i]->bytes);
     }
+    mem_free(events);
+    return goes_on;
+}
+
+static void *watch_thread(void *arg)
+{
+    struct local_client *lc = arg;
+    deliver_existing(lc);
+    /* The kinds were listed one after the other: what changed meanwhile belongs to the beginning, too. */
+    bool goes_on = deliver_queue(lc, /* may_wait= */ false);
+    if (goes_on)
+        lc->on_event(lc->ctx, &(struct kube_event){.type = KUBE_SYNCED});
+    while (goes_on)
+        goes_on = deliver_queue(lc, /* may_wait= */ true);
     return NULL;
 }
 
@@ -247,9 +257,20 @@ static void local_free(struct kube_client *client)
     mem_free(lc);
 }
 
+static struct registry *local_kinds(struct kube_client *client)
+{
+    return api_registry(CONTAINER_OF(client, struct local_client, client)->api);
+}
+
+static void local_refresh_kinds(struct kube_client *client)
+{
+    api_refresh_registry(CONTAINER_OF(client, struct local_client, client)->api);
+}
+
 struct kube_client *kube_client_local(struct api *api, const char *manager)
 {
-    static const struct kube_client_ops ops = {local_request, local_watch, local_free};
+    static const struct kube_client_ops ops = {local_request, local_watch, local_free, local_kinds,
+                                               local_refresh_kinds};
     struct local_client *lc = NEW(struct local_client);
     lc->client.ops = &ops;
     lc->api = api;

@@ -14,7 +14,12 @@ struct kube_request {
     const struct json *body;
 };
 
-enum kube_event_type { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED };
+enum kube_event_type {
+    KUBE_ADDED,
+    KUBE_MODIFIED,
+    KUBE_DELETED,
+    KUBE_SYNCED, /* once, without an object: all that existed at the start has been delivered */
+};
 
 struct kube_event {
     enum kube_event_type type;
@@ -25,14 +30,19 @@ struct kube_event {
 };
 
 struct kube_client;
+struct registry;
 
 struct kube_client_ops {
     int (*request)(struct kube_client *c, struct arena *a, const struct kube_request *r, struct json **ret_object,
                    struct status *st);
-    /* All objects of all kinds as ADDED, then everything that changes, in order, one call at a time, until kube_client_free().
+    /* All objects of all kinds as ADDED, then SYNCED, then everything that changes, in order, one call at a time, until kube_client_free().
      * on_event runs on a thread of the client's; strings live for the call. */
     void (*watch)(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx);
     void (*free)(struct kube_client *c);
+    /* The kinds that are served, with a reference. */
+    struct registry *(*kinds)(struct kube_client *c);
+    /* Returns when what is served is what the CRDs say now. */
+    void (*refresh_kinds)(struct kube_client *c);
 };
 
 /* Embed first. */
@@ -49,6 +59,14 @@ static inline int kube_request(struct kube_client *c, struct arena *a, const str
 static inline void kube_watch(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
 {
     c->ops->watch(c, on_event, ctx);
+}
+static inline struct registry *kube_kinds(struct kube_client *c)
+{
+    return c->ops->kinds(c);
+}
+static inline void kube_refresh_kinds(struct kube_client *c)
+{
+    c->ops->refresh_kinds(c);
 }
 static inline void kube_client_free(struct kube_client *c)
 {

@@ -77,7 +77,8 @@ static int parse_dry_run(struct call *c, const struct json *body)
     static const struct str supported[] = {{"All", 3}};
     struct causes causes;
     causes_init(&causes, c->arena);
-    struct json value = json_string(asked);
+    struct json value = json_array();
+    (void) json_push(c->arena, &value, json_string(asked));
     causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("dryRun")), &value, supported, 1);
     return status_invalid(&c->status, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""), &causes);
 }

@@ -66,6 +66,8 @@ static void reply_status(struct http_exchange *x, const struct status *st)
     add_common(&h, http_arena(x), STR("application/json"), STR_NONE);
     if (st->retry_after_s)
         add_header(&h, "Retry-After", arena_printf(http_arena(x), "%d", st->retry_after_s));
+    if (st->code == 403)
+        add_header(&h, "X-Content-Type-Options", STR("nosniff"));
     status_write(&b, st);
     reply_text(x, st->code, &h, &b);
 }
@@ -255,18 +257,28 @@ static bool verb_of(const struct http_request *r, const struct request_path *p, 
     }
 }
 
+static bool serves_native(const struct registry *r, struct str group, struct str version)
+{
+    const struct registry_group *g = registry_group(r, group);
+    for (size_t i = 0; g && i < g->n_versions; i++)
+        if (str_eq(g->versions[i].version, version))
+            return g->versions[i].n_kinds && g->versions[i].kinds[0]->is_native;
+    return false;
+}
+
 static void handle_resource(struct door *door, struct http_exchange *x, struct call_input *in)
 {
     const struct http_request *r = http_request(x);
     struct status st;
     status_init(&st, http_arena(x));
     CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
-    if (!registry_group(registry, in->path.group)) {
+    bool is_served = registry_find(registry, in->path.group, in->path.version, in->path.resource) != NULL;
+    if (!is_served && in->path.group.n && !serves_native(registry, in->path.group, in->path.version)) {
         reply_not_found_text(x);
         return;
     }
     if (!verb_of(r, &in->path, &in->query, &in->verb)) {
-        if (registry_find(registry, in->path.group, in->path.version, in->path.resource))
+        if (is_served)
             (void) status_no_method(&st);
         else
             (void) status_no_resource(&st);
@@ -325,16 +337,16 @@ static int find_document(struct door *door, struct http_exchange *x, struct str 
     return discovery_get(a, d->discovery, &q, ret, st);
 }
 
-/* Below /api and the groups that are served a missing thing is a Status, elsewhere a missing page. */
-static bool names_served_group(struct door *door, struct str path)
+/* Below /api and the versions of native kinds a missing thing is a Status, elsewhere a missing page. */
+static bool is_below_native(struct door *door, struct str path)
 {
+    struct str rest = str_from(path, 6), group = STR_NONE, version = STR_NONE;
     if (str_starts_with(path, STR("/api/")))
         return true;
-    if (!str_starts_with(path, STR("/apis/")))
+    if (!str_starts_with(path, STR("/apis/")) || !str_split(&rest, '/', &group) || !str_split(&rest, '/', &version))
         return false;
-    struct str rest = str_from(path, 6), group = STR_NONE;
     CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
-    return str_split(&rest, '/', &group) && registry_group(registry, group);
+    return serves_native(registry, group, version);
 }
 
 static void handle_path(struct door *door, struct http_exchange *x, struct call_input *in, struct str path)
@@ -349,7 +361,7 @@ static void handle_path(struct door *door, struct http_exchange *x, struct call_
         reply_document(x, &d);
     else if (st.code)
         reply_status(x, &st);
-    else if (names_served_group(door, path)) {
+    else if (is_below_native(door, path)) {
         (void) status_no_resource(&st);
         reply_status(x, &st);
     } else

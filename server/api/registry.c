@@ -6,6 +6,7 @@
 
 #include "api/version.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "kinds/kinds.h"
 
 /* Longer names than this are no kind's: 253 of a group, 63 each of a version and a plural or kind.
@@ -190,6 +191,20 @@ static int compile_text(struct registry *r, struct str text, const struct kind *
     return kind_compile(r->arena, manifest, kinds, n_kinds, ret_error);
 }
 
+/* One definition that cannot be compiled must not take the others with it. */
+static void compile_definition(struct registry *r, const struct json *crd,
+                               const struct kind ***kinds, size_t *n_kinds)
+{
+    BUF_AUTO text = {0};
+    struct str error = STR("");
+    const size_t n_before = *n_kinds;
+    json_write(&text, crd);
+    if (compile_text(r, buf_str(&text), kinds, n_kinds, &error) >= 0)
+        return;
+    *n_kinds = n_before;
+    log_warning("ignoring a CustomResourceDefinition", LOG_STR("error", error));
+}
+
 struct registry *registry_build(const struct json *const *crds, size_t n_crds, uint64_t generation,
                                 struct str *ret_error)
 {
@@ -200,15 +215,14 @@ struct registry *registry_build(const struct json *const *crds, size_t n_crds, u
 
     const struct kind **kinds = NULL;
     size_t n_kinds = 0;
+    struct str error;
     for (size_t i = 0; i < n_kinds_manifests; i++)
-        if (compile_text(r, kinds_manifests[i].json, &kinds, &n_kinds, ret_error) < 0)
+        if (compile_text(r, kinds_manifests[i].json, &kinds, &n_kinds, &error) < 0) {
+            *ret_error = str_of(kinds_manifests[i].path);
             return NULL;
-    for (size_t i = 0; i < n_crds; i++) {
-        BUF_AUTO text = {0};
-        json_write(&text, crds[i]);
-        if (compile_text(r, buf_str(&text), &kinds, &n_kinds, ret_error) < 0)
-            return NULL;
-    }
+        }
+    for (size_t i = 0; i < n_crds; i++)
+        compile_definition(r, crds[i], &kinds, &n_kinds);
     qsort((void *) kinds, n_kinds, sizeof(*kinds), compare_kinds);
     index_kinds(r, kinds, n_kinds);
     return TAKE(r);

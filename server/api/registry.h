@@ -47,6 +47,8 @@ const struct registry_group *registry_group(const struct registry *r, struct str
 /* One manifest (CRD form, see kinds/README.md) -> kinds of all its versions, appended. */
 int kind_compile(struct arena *a, const struct json *manifest, const struct kind ***kinds,
                  size_t *n_kinds, struct str *ret_error);
-/* Builds a snapshot: the built-in kinds and those of the given CRD objects (established ones). */
+/* Builds a snapshot: the built-in kinds and those of the given CRD objects (established ones). A
+ * CRD that cannot be compiled is left out, with a warning in the log. NULL when a built-in kind
+ * cannot be: *ret_error names its manifest. */
 struct registry *registry_build(const struct json *const *crds, size_t n_crds, uint64_t generation,
                                 struct str *ret_error);

@@ -74,8 +74,8 @@ static int check_replicas(struct call *c, const struct json *scale, int64_t *ret
     struct causes causes;
     causes_init(&causes, c->arena);
     if (replicas && replicas->type != JSON_INT && replicas->type != JSON_NULL)
-        return status_fail(&c->status, 422, "Invalid", "spec.replicas: Invalid value: %.*s: must be an integer",
-                           STR_ARG(json_text(c->arena, replicas)));
+        return body_fail_patched(c, scale, arena_printf(c->arena, "spec.replicas: %.*s is no integer",
+                                                        STR_ARG(json_text(c->arena, replicas))));
     struct json shown = json_int(*ret);
     if (*ret < 0) {
         causes_add(&causes, CAUSE_INVALID, &at, &shown, "should be a non-negative integer");

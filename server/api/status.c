@@ -36,6 +36,7 @@ struct str status_quote(struct arena *a, struct str s)
     return arena_str(a, buf_str(&b));
 }
 
+PRINTF_LIKE(4, 0)
 static void fill(struct status *st, int code, const char *reason, const char *format, va_list args)
 {
     struct arena *a = st->arena;

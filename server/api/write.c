@@ -300,7 +300,9 @@ static int validate(struct call *c, const struct json *old, struct json *object)
     if (!causes.n)
         return 0;
     struct str name = json_get_str(json_get(object, STR("metadata")), STR("name"));
-    return status_invalid(&c->status, c->kind->group, c->kind->kind, name, &causes);
+    /* A kind read through another's collection is judged, and named, as that one. */
+    const struct kind *stored = registry_collection(c->registry, c->kind->collection);
+    return status_invalid(&c->status, stored->group, stored->kind, name, &causes);
 }
 
 /* From a decoded object to one that may be stored. */
@@ -422,10 +424,12 @@ static void submit(struct call *c, struct object *current)
 }
 
 /* A dry run ends here, with what would have been stored. */
-static void reply_dry(struct call *c, bool is_create)
+static void reply_dry(struct call *c, const struct json *old)
 {
     struct write_state *w = c->verb_state;
-    call_reply_json(c, is_create ? 201 : 200, w->object);
+    if (old)
+        (void) is_unchanged(c, old, w->object); /* shows the revision that would be replaced */
+    call_reply_json(c, old ? 200 : 201, w->object);
 }
 
 static int build(struct call *c, const struct json *old)
@@ -457,7 +461,7 @@ static void attempt(struct call *c)
     }
     w->is_ending = old && is_ending(c, w->object);
     if (c->is_dry_run)
-        reply_dry(c, !old);
+        reply_dry(c, old);
     else if (old && !w->is_ending && is_unchanged(c, old, w->object))
         reply_stored(c, 200, current);
     else

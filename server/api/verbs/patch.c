@@ -135,6 +135,21 @@ static int check_patched(struct call *c, const struct json *old, struct json *ob
     return 0;
 }
 
+/* A patch may touch apiVersion and kind, but not change them; natives may even lose them. */
+static int check_patched_type(struct call *c, struct json *object)
+{
+    if (!c->kind->is_native)
+        return body_check_type(c, object);
+    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
+    if ((kind.n && !str_eq(kind, c->kind->kind)) || (api_version.n && !str_eq(api_version, c->kind->api_version)))
+        return body_fail_patched(c, object,
+                                 arena_printf(c->arena, "no kind \"%.*s\" of version \"%.*s\" can become a %.*s",
+                                              STR_ARG(kind), STR_ARG(api_version), STR_ARG(c->kind->kind)));
+    (void) json_set(c->arena, object, STR("apiVersion"), json_string(c->kind->api_version));
+    (void) json_set(c->arena, object, STR("kind"), json_string(c->kind->kind));
+    return 0;
+}
+
 static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
 {
     struct patch *p = patch_of(c);
@@ -146,11 +161,11 @@ static int build_patched(struct call *c, const struct json *old, struct json **r
         return status_bad_request(&c->status, "the patched value is no object");
     /* The result shares parts with old, which later steps compare against. */
     *object = json_clone(c->arena, object);
-    r = body_check_type(c, object);
-    if (r == 0)
-        r = body_check_types(c, object, true);
+    r = check_patched_type(c, object);
     if (r == 0)
         r = body_check_fields(c, object, p->duplicates, true);
+    if (r == 0)
+        r = body_check_types(c, object, true);
     if (r == 0)
         r = check_patched(c, old, object);
     *ret_new = object;
