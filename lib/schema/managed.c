@@ -95,8 +95,9 @@ int managed_read(struct arena *a, const struct json *managed, bool is_canonical,
         struct managed_entry entry = {0};
         int r = read_entry(value, &entry);
         if (r == 0 && !is_canonical) {
-            r = fieldset_from_json(a, entry.fields, &entry.set);
-            entry.stored = NULL;
+            struct fieldset *set = NULL;
+            r = fieldset_from_json(a, entry.fields, &set);
+            managed_set_fields(&entry, set);
         }
         if (r < 0)
             return r;

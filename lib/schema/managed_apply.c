@@ -128,8 +128,11 @@ static bool is_kubectl(const struct apply *p)
 static const struct fieldset *allowed_by_last_applied(struct apply *p)
 {
     const struct json *text = is_kubectl(p) ? last_applied(p->live) : NULL;
-    const struct json *last = text ? json_parse_quick(p->arena, json_str(text)) : NULL;
+    struct json_parse_result parsed = {0};
     struct str error;
+    if (!text || json_parse(p->arena, json_str(text), &parsed) < 0)
+        return NULL;
+    const struct json *last = parsed.value;
     if (!json_is(last, JSON_OBJECT) ||
         !str_eq(json_get_str(last, STR("apiVersion")), p->options->api_version) ||
         merge_check(p->arena, p->options->schema, last, &error) < 0)

@@ -194,6 +194,13 @@ static struct json merge_lists(struct arena *a, const struct schema *list, const
     struct json out = json_array();
     out.items = arena_alloc(a, (json_count(live) + json_count(config)) * sizeof(*out.items));
     merge_in_order(&m, &out);
+    /* What has no key cannot be merged; it is not for apply to drop it. */
+    for (uint32_t i = 0, next = 0; i < json_count(live); i++) {
+        if (next < m.live.n && m.live.at[next] == i)
+            next++;
+        else
+            out.items[out.n++] = live->items[i];
+    }
     return out;
 }
 
