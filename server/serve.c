@@ -53,6 +53,7 @@ struct server {
     struct listener *listener;
     struct health health;
     struct api_server *door;
+    struct kube_client *client;
     struct controller_runner *controllers;
     struct loop_timer *drain_timer;
     atomic_bool is_stopping;
@@ -200,19 +201,17 @@ static int open_parts(struct server *s, char **ret_error)
         r = api_new(&(struct api_options){s->store, &clock_system}, &s->api, ret_error);
     if (r < 0)
         return r;
-    struct kube_client *client = kube_client_local(s->api, "kube-apiserver");
-    r = bootstrap_objects(client, ret_error);
-    if (r < 0) {
-        kube_client_free(client);
+    s->client = kube_client_local(s->api, "kube-apiserver");
+    r = bootstrap_objects(s->client, ret_error);
+    if (r < 0)
         return r;
-    }
     add_checks(s);
     open_loops(s);
     struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
                                       (long long) option_int(s->options, "secure-port"));
     s->door = api_server_new(&(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
     struct controller_context ctx = {
-        .client = client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem, .api = s->api};
+        .client = s->client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem, .api = s->api};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
     if (r == 0)
@@ -279,7 +278,11 @@ static void run(struct server *s)
 
 static void close_parts(struct server *s)
 {
-    controller_runner_free(s->controllers);
+    if (s->controllers)
+        controller_runner_free(s->controllers);
+    else
+        kube_client_free(s->client);
+    listener_free(s->listener);
     loop_timer_free(s->drain_timer);
     api_server_free(s->door);
     for (size_t i = 0; i < s->n_loops; i++)

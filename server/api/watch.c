@@ -25,6 +25,7 @@ struct watch_hub {
     struct api *api;
     struct loop *loop;
     struct store_follower follower;
+    bool is_following;
     struct map channels;
     struct loop_timer *timer;
     int64_t seen; /* newest revision dispatched here */
@@ -337,6 +338,7 @@ struct watch_hub *watch_hub_new(struct api *api, struct loop *loop)
     h->timer = loop_timer_new(loop, on_tick, h);
     loop_timer_start(h->timer, WATCH_TICK_MS, WATCH_TICK_MS);
     store_follow(api_store(api), &h->follower, &h->seen);
+    h->is_following = true;
     return h;
 }
 
@@ -348,12 +350,15 @@ static void end_watcher(struct watcher *w, int64_t now_ms)
 
 void watch_hub_drain(struct watch_hub *h)
 {
+    /* No event may be posted to a loop that is about to stop. */
+    if (h->is_following)
+        store_unfollow(api_store(h->api), &h->follower);
+    h->is_following = false;
     for_each_watcher(h, end_watcher);
 }
 
 void watch_hub_free(struct watch_hub *h)
 {
-    store_unfollow(api_store(h->api), &h->follower);
     watch_hub_drain(h);
     loop_timer_free(h->timer);
     size_t position = 0;

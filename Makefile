@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything a person types; meson does the building. Each step installs the packages it needs, once.
+DATA_DIR ?= $(CURDIR)/build/data
+FUZZ_SECONDS ?= 60
+RELEASE = -Dbuildtype=release -Dhardened=true
+DEV = -Dbuildtype=debug -Db_sanitize=address,undefined -Dtests=true
+TSAN = -Dbuildtype=debugoptimized -Db_sanitize=thread
+CLANG = -Dbuildtype=debug -Dtests=true
+
+.PHONY: build run test bench fuzz format check-format clean packages
+
+build: packages-build
+	@test -f build/release/build.ninja || meson setup build/release $(RELEASE) >/dev/null
+	@ninja -C build/release server/seth
+	@ln -sf server/seth build/release/seth
+
+# The server on its embedded store; kubectl finds it through the kubeconfig that is printed.
+run: build
+	@echo "kubeconfig: $(DATA_DIR)/admin.kubeconfig"
+	@build/release/seth server --data-dir $(DATA_DIR)
+
+test: packages-build packages-test
+	@test -f build/dev/build.ninja || meson setup build/dev $(DEV) >/dev/null
+	@test -f build/tsan/build.ninja || meson setup build/tsan $(TSAN) >/dev/null
+	@test -f build/clang/build.ninja || CC=clang meson setup build/clang $(CLANG) >/dev/null
+	@test -f build/release/build.ninja || meson setup build/release $(RELEASE) >/dev/null
+	@ninja -C build/dev
+	@ninja -C build/clang
+	@ninja -C build/tsan server/seth
+	@ninja -C build/release server/seth
+	@ln -sf server/seth build/release/seth
+	@tests/run
+
+bench: packages-build packages-bench build
+	@bench/run
+
+fuzz: packages-build packages-fuzz
+	@test -f build/fuzz/build.ninja || CC=clang meson setup build/fuzz -Dbuildtype=debugoptimized -Dfuzz=true \
+	  -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
+	@ninja -C build/fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+format: packages-format
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+clean:
+	@rm -rf build/release build/dev build/tsan build/clang build/fuzz
+
+packages-%:
+	@tools/install-packages $*
