@@ -5,9 +5,11 @@
 #include <stdlib.h>
 
 #define NANO (-9)
-/* So many digits fit the mantissa with room for a binary suffix (2^60 has 19) in 127 bits. */
-#define MAX_DIGITS 18
-#define MAX_EXPONENT 1000
+#define MAX_DIGITS \
+    36 /* of the mantissa without zeros at its ends: 10^38 still fits, which leaves room for two \
+          more */
+#define MAX_KEPT_DIGITS 18 /* kube-apiserver keeps no longer text as it was */
+#define MAX_SCALE 1000
 
 static const struct str error_format = STR(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
@@ -100,7 +102,7 @@ static bool interpret_suffix(struct str text, enum quantity_format *ret_format, 
     if (text.n < 2 || (text.p[0] != 'e' && text.p[0] != 'E') ||
         str_to_i64(str_from(text, 1), &exponent) < 0)
         return false;
-    if (exponent < -MAX_EXPONENT || exponent > MAX_EXPONENT)
+    if (exponent < -2 * MAX_SCALE || exponent > 2 * MAX_SCALE)
         return false;
     *ret_format = QUANTITY_EXPONENT;
     *ret_exponent = (int) exponent;
@@ -156,7 +158,7 @@ static bool is_kept(const struct parts *p, enum quantity_format format, int expo
         return p->fraction.n == 0 && 14 - (int) n_digits - exponent * 3 / 10 >= 0 &&
                (digits_value(0, p->whole) & 7) != 0;
     const struct str tail = p->fraction.n > 0 ? p->fraction : p->whole;
-    if (n_digits > MAX_DIGITS)
+    if (n_digits > MAX_KEPT_DIGITS)
         return false;
     size_t n_zeros = 0;
     while (n_zeros < tail.n && tail.p[tail.n - 1 - n_zeros] == '0')
@@ -167,44 +169,71 @@ static bool is_kept(const struct parts *p, enum quantity_format format, int expo
     return (exponent - (int) p->fraction.n) % 3 == 0 && n_zeros < 3 && p->whole.p[0] != '0';
 }
 
+/* The digits of both parts as one number; zeros at its end only count in the scale, so that what we
+ * print can be read again. */
+static bool read_digits(const struct parts *p, struct quantity *q)
+{
+    char digits[QUANTITY_MAX_BYTES];
+    size_t n = 0, begin = 0;
+    memcpy(digits, p->whole.p, p->whole.n);
+    n = p->whole.n;
+    if (p->fraction.n > 0)
+        memcpy(digits + n, p->fraction.p, p->fraction.n);
+    n += p->fraction.n;
+    q->scale = -(int) p->fraction.n;
+    while (begin < n && digits[begin] == '0')
+        begin++;
+    for (; n > begin && digits[n - 1] == '0'; n--)
+        q->scale++;
+    if (n - begin > MAX_DIGITS)
+        return false;
+    q->mantissa = digits_value(0, str_range(digits + begin, n - begin));
+    return true;
+}
+
+/* Binary amounts end at the largest int64. */
+static void scale_binary(struct quantity *q, int exponent)
+{
+    const struct quantity limit = {.mantissa = (__int128) 1 << (63 - exponent)};
+    if (quantity_compare(q, &limit) >= 0) {
+        q->mantissa = INT64_MAX;
+        q->scale = 0;
+        return;
+    }
+    if (q->scale < NANO)
+        round_up(q, NANO);
+    q->mantissa <<= exponent;
+}
+
 int quantity_parse(struct str text, struct quantity *ret, struct str *ret_error)
 {
     struct parts p;
-    enum quantity_format format;
     int exponent;
+    struct quantity q = {0};
     if (text.n == 0 || text.n > QUANTITY_MAX_BYTES || !split(text, &p)) {
         *ret_error = error_format;
         return -EINVAL;
     }
-    if (!interpret_suffix(p.suffix, &format, &exponent)) {
+    if (!interpret_suffix(p.suffix, &q.format, &exponent)) {
         *ret_error = error_suffix;
         return -EINVAL;
     }
-    if (p.whole.n > MAX_DIGITS || p.fraction.n > MAX_DIGITS ||
-        p.whole.n + p.fraction.n > 2 * MAX_DIGITS) {
+    if (!read_digits(&p, &q)) {
         *ret_error = error_numeric;
         return -EINVAL;
     }
-    struct quantity q = {.format = format, .scale = -(int) p.fraction.n};
-    q.mantissa = digits_value(digits_value(0, p.whole), p.fraction);
-    if (format == QUANTITY_BINARY) {
-        /* Enough digits of a fraction to be exact to the nano; more would not fit beside 2^60. */
-        round_up(&q, MAX(q.scale, NANO));
-        if (q.mantissa > ((__int128) 1 << 66)) {
-            *ret_error = error_numeric;
-            return -EINVAL;
-        }
-        q.mantissa <<= exponent;
-        const __int128 cap = INT64_MAX;
-        struct quantity largest = {.mantissa = cap};
-        if (quantity_compare(&q, &largest) > 0)
-            q = (struct quantity){.mantissa = cap, .format = format};
-    } else {
+    const bool is_kept_scale = exponent - (int) p.fraction.n >= NANO || q.format == QUANTITY_BINARY;
+    const bool keeps_text = q.mantissa != 0 && is_kept_scale && is_kept(&p, q.format, exponent);
+    if (q.format == QUANTITY_BINARY)
+        scale_binary(&q, exponent);
+    else
         q.scale += exponent;
+    if (q.scale > MAX_SCALE) {
+        *ret_error = error_suffix;
+        return -EINVAL;
     }
     if (p.is_negative)
         q.mantissa = -q.mantissa;
-    const bool keeps_text = q.mantissa != 0 && q.scale >= NANO && is_kept(&p, format, exponent);
     round_up(&q, NANO);
     q.text = keeps_text || str_is(text, "0") ? text : STR_NONE;
     *ret = q;

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hook_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../api/causes_text.h"
+#include "../api/kinds_fixture.h"
+#include "api/native.h"
+
+struct str hook_run(struct arena *a, const struct registry *r, const struct hook_run *run)
+{
+    const struct kind *kind = fixture_kind(r, run->kind);
+    const struct kind_hooks *hooks = kind->hooks;
+    struct hook_context h = {
+        .arena = a,
+        .kind = kind,
+        .operation = run->old ? WRITE_UPDATE : WRITE_CREATE,
+        .subresource = run->subresource ? str_of(run->subresource) : STR(""),
+        .now_us = 1000000,
+    };
+    struct causes causes;
+    struct str error;
+    causes_init(&causes, a);
+    if (native_decode(a, kind, run->object, &error) < 0)
+        return error;
+    if (hooks->set_defaults)
+        hooks->set_defaults(&h, run->object);
+    if (hooks->prepare)
+        hooks->prepare(&h, run->old, run->object);
+    if (hooks->validate)
+        hooks->validate(&h, run->object, &causes);
+    if (run->old && hooks->validate_update)
+        hooks->validate_update(&h, run->old, run->object, &causes);
+    return causes_text(a, &causes);
+}
