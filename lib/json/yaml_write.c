@@ -10,6 +10,7 @@
 #define BEST_WIDTH 80        /* where long lines are folded at a blank */
 #define SIMPLE_KEY_BYTES 128 /* longer keys are written `? key` */
 #define INDENT 2
+#define LONG_NUMBER_BYTES 128
 
 struct writer {
     struct buf *b;
@@ -131,6 +132,15 @@ static bool looks_like_base60(struct str s)
     return true;
 }
 
+/* Digits without end: our reader takes them for a string, go-yaml for a double. */
+static bool looks_like_long_number(struct str s)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (!strchr("0123456789+-._eE", s.p[i]))
+            return false;
+    return s.n >= LONG_NUMBER_BYTES;
+}
+
 /* Would the text, unquoted, read back as something else than a string? */
 static bool reads_as_other(struct writer *w, struct str s)
 {
@@ -143,7 +153,7 @@ static bool reads_as_other(struct writer *w, struct str s)
     const struct yaml_scalar scalar = {.text = s, .tag = STR_NONE, .is_implicit = true};
     if (yaml_resolve(w->arena, &scalar, &value, &error) < 0 || value.type != JSON_STRING)
         return true;
-    return looks_like_time(s) || looks_like_base60(s);
+    return looks_like_time(s) || looks_like_base60(s) || looks_like_long_number(s);
 }
 
 static enum style choose_style(struct writer *w, struct str s, bool is_key)
