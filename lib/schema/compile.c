@@ -153,6 +153,12 @@ static int read_junctors(struct compiler *c, const struct json *source, struct s
 
 /* ---- children ----------------------------------------------------------------------------- */
 
+static void inherit(struct schema_rules *r, const struct schema *child)
+{
+    r->has_embedded |= child->rules->has_embedded;
+    r->has_lists |= child->rules->has_lists;
+}
+
 static void list_defaults(struct compiler *c, struct schema *s, struct schema_rules *r,
                           struct schema **properties)
 {
@@ -199,7 +205,7 @@ static int read_properties(struct compiler *c, const struct json *source, struct
             return -EINVAL;
         names[s->n_properties] = json_str(&m->key);
         properties[s->n_properties++] = (struct schema *) property;
-        r->needs_structure_check |= property->rules->needs_structure_check;
+        inherit(r, property);
     }
     fill_map(c, s, properties);
     schema_index_properties(c->arena, s, r);
@@ -220,7 +226,7 @@ static int read_additional(struct compiler *c, const struct json *source, struct
     r->additional = ADDITIONAL_SCHEMA;
     if (compile(c, v, &s->additional_properties) < 0)
         return -EINVAL;
-    r->needs_structure_check |= s->additional_properties->rules->needs_structure_check;
+    inherit(r, s->additional_properties);
     return 0;
 }
 
@@ -232,7 +238,7 @@ static int read_items(struct compiler *c, const struct json *source, struct sche
         return 0;
     if (compile(c, v, &s->items) < 0)
         return -EINVAL;
-    r->needs_structure_check |= s->items->rules->needs_structure_check;
+    inherit(r, s->items);
     return 0;
 }
 
@@ -251,7 +257,8 @@ static int read_extensions(struct compiler *c, const struct json *source, struct
     s->list_type = str_is(list_type, "set")   ? SCHEMA_LIST_SET
                    : str_is(list_type, "map") ? SCHEMA_LIST_MAP
                                               : SCHEMA_LIST_ATOMIC;
-    r->needs_structure_check = s->embedded_resource || s->list_type != SCHEMA_LIST_ATOMIC;
+    r->has_embedded = s->embedded_resource;
+    r->has_lists = s->list_type != SCHEMA_LIST_ATOMIC;
     struct str strategy = json_get_str(source, STR("x-kubernetes-patch-strategy"));
     s->patch_merge = str_find_str(strategy, STR("merge")) >= 0;
     s->patch_replace_keys = str_find_str(strategy, STR("retainKeys")) >= 0;

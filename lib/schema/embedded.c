@@ -175,11 +175,13 @@ static void check_resource(const struct json *value, const struct field_path *at
 void schema_check_embedded(const struct schema *schema, const struct json *value, bool is_resource,
                            const struct field_path *at, struct causes *causes)
 {
-    if (!schema || (!is_resource && !schema->rules->needs_structure_check))
+    if (!schema || (!is_resource && !schema->rules->has_embedded))
         return;
     if (value->type == JSON_OBJECT && (is_resource || schema->embedded_resource))
         check_resource(value, at, causes);
     JSON_FOR_EACH_MEMBER (value, m) {
+        if (!json_count(&m->value))
+            continue;
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(schema, name);
         struct field_path here = property ? FIELD_NAME(at, name) : FIELD_KEY(at, name);
@@ -196,7 +198,7 @@ void schema_check_embedded(const struct schema *schema, const struct json *value
 static struct str malformed(struct arena *a, const struct schema *s, const struct json *value,
                             const struct field_path *at)
 {
-    if (!s || !s->rules->needs_structure_check)
+    if (!s || !s->rules->has_embedded)
         return STR_NONE;
     const struct json *metadata = s->embedded_resource ? json_get(value, STR("metadata")) : NULL;
     struct str error = metadata ? schema_metadata_error(a, metadata) : STR_NONE;
@@ -209,6 +211,8 @@ static struct str malformed(struct arena *a, const struct schema *s, const struc
                             STR_ARG(error));
     }
     JSON_FOR_EACH_MEMBER (value, m) {
+        if (!json_count(&m->value))
+            continue;
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(s, name);
         struct field_path here = property ? FIELD_NAME(at, name) : FIELD_KEY(at, name);

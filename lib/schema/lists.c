@@ -50,16 +50,39 @@ static void add_duplicate(struct list_walk *w, const struct schema *s, const str
     causes_add(w->causes, CAUSE_DUPLICATE, &here, &shown, "%s", "");
 }
 
+static bool same_items(const struct schema *s, const struct json *a, const struct json *b)
+{
+    return s->list_type == SCHEMA_LIST_MAP ? same_keys(s, a, b) : json_equal(a, b);
+}
+
+/* Equal values have equal marks; different ones mostly not. */
+static uint32_t mark_of(const struct json *value)
+{
+    if (!value || value->type == JSON_NULL)
+        return 0;
+    return value->type == JSON_STRING ? schema_name_hash(json_str(value)) : 1;
+}
+
+static uint32_t item_mark(const struct schema *s, const struct json *item)
+{
+    if (s->list_type != SCHEMA_LIST_MAP)
+        return mark_of(item);
+    uint32_t mark = 0;
+    for (size_t i = 0; i < s->n_list_map_keys; i++)
+        mark = mark * 31 + mark_of(json_get(item, s->list_map_keys[i]));
+    return mark;
+}
+
 /* Reports the second of equal items, once for each set of equals. */
 static void find_duplicates_small(struct list_walk *w, const struct schema *s,
                                   const struct json *list, const struct field_path *at)
 {
-    for (size_t i = 1; i < list->n; i++) {
+    uint32_t marks[SMALL_LIST];
+    for (size_t i = 0; i < list->n; i++) {
+        marks[i] = item_mark(s, &list->items[i]);
         size_t n_same = 0;
         for (size_t k = 0; k < i; k++)
-            n_same += s->list_type == SCHEMA_LIST_MAP
-                          ? same_keys(s, &list->items[i], &list->items[k])
-                          : json_equal(&list->items[i], &list->items[k]);
+            n_same += marks[k] == marks[i] && same_items(s, &list->items[i], &list->items[k]);
         if (n_same == 1)
             add_duplicate(w, s, list, i, at);
     }
@@ -116,7 +139,7 @@ static void check_array(struct list_walk *w, const struct schema *s, const struc
         find_duplicates_small(w, s, value, at);
     else if (is_unique)
         find_duplicates_large(w, s, value, at);
-    if (!s->items || !s->items->rules->needs_structure_check)
+    if (!s->items || !s->items->rules->has_lists)
         return;
     for (size_t i = 0; i < value->n; i++) {
         struct field_path here = FIELD_INDEX(at, (int64_t) i);
@@ -127,11 +150,13 @@ static void check_array(struct list_walk *w, const struct schema *s, const struc
 static void check_lists(struct list_walk *w, const struct schema *s, const struct json *value,
                         const struct field_path *at)
 {
-    if (!s->rules->needs_structure_check)
+    if (!s->rules->has_lists)
         return;
     if (value->type == JSON_ARRAY)
         check_array(w, s, value, at);
     JSON_FOR_EACH_MEMBER (value, m) {
+        if (!json_count(&m->value))
+            continue;
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(s, name);
         struct field_path here = property ? FIELD_NAME(at, name) : FIELD_KEY(at, name);

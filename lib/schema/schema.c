@@ -13,21 +13,39 @@
 
 /* ---- properties by name ------------------------------------------------------------------- */
 
-/* Cheaper than the map's hash and not keyed: who writes the property names owns the table. */
-static uint32_t name_hash(struct str name)
+static uint64_t load(const char *p, size_t n)
 {
-    uint64_t h = name.n * HASH_FACTOR;
-    size_t i = 0;
     uint64_t word = 0;
-    for (; i + 8 <= name.n; i += 8) {
-        memcpy(&word, name.p + i, 8);
-        h = (h ^ word) * HASH_FACTOR;
-        h ^= h >> 29;
+    memcpy(&word, p, n);
+    return word;
+}
+
+/* Cheaper than the map's hash and not keyed: who writes the property names owns the table. Up to 16
+ * bytes it takes two loads that may overlap. */
+static inline uint32_t name_hash(struct str name)
+{
+    uint64_t first = 0, last = 0, h = name.n;
+    if (name.n >= 8) {
+        for (size_t i = 8; i + 8 < name.n; i += 8)
+            h = (h ^ load(name.p + i, 8)) * HASH_FACTOR;
+        first = load(name.p, 8);
+        last = load(name.p + name.n - 8, 8);
+    } else if (name.n >= 4) {
+        first = load(name.p, 4);
+        last = load(name.p + name.n - 4, 4);
+    } else if (name.n > 0) {
+        first = (unsigned char) name.p[0];
+        last =
+            (uint64_t) (unsigned char) name.p[name.n / 2] << 8 | (unsigned char) name.p[name.n - 1];
     }
-    for (word = 0; i < name.n; i++)
-        word = word << 8 | (unsigned char) name.p[i];
-    h = (h ^ word) * HASH_FACTOR;
+    h = (h ^ first) * HASH_FACTOR;
+    h = (h ^ h >> 32 ^ last) * HASH_FACTOR;
     return (uint32_t) (h >> 32);
+}
+
+uint32_t schema_name_hash(struct str name)
+{
+    return name_hash(name);
 }
 
 const struct schema *schema_property(const struct schema *schema, struct str name)
@@ -35,10 +53,10 @@ const struct schema *schema_property(const struct schema *schema, struct str nam
     const struct schema_rules *r = schema->rules;
     if (!r->slots)
         return NULL;
-    uint32_t slot = name_hash(name) & r->slot_mask;
-    for (; r->slots[slot].name.p; slot = (slot + 1) & r->slot_mask)
-        if (str_eq(r->slots[slot].name, name))
-            return r->slots[slot].schema;
+    uint32_t hash = name_hash(name);
+    for (uint32_t i = hash & r->slot_mask; r->slots[i].schema; i = (i + 1) & r->slot_mask)
+        if (r->slots[i].hash == hash && str_eq(r->slots[i].name, name))
+            return r->slots[i].schema;
     return NULL;
 }
 
@@ -54,10 +72,10 @@ void schema_index_properties(struct arena *a, const struct schema *schema,
     rules->slot_mask = n_slots - 1;
     for (size_t i = 0; i < schema->n_properties; i++) {
         struct str name = schema->property_names[i];
-        uint32_t slot = name_hash(name) & rules->slot_mask;
-        while (slots[slot].name.p && !str_eq(slots[slot].name, name))
+        uint32_t hash = name_hash(name), slot = hash & rules->slot_mask;
+        while (slots[slot].schema && !str_eq(slots[slot].name, name))
             slot = (slot + 1) & rules->slot_mask;
-        slots[slot] = (struct schema_slot){name, map_get(&schema->properties, name)};
+        slots[slot] = (struct schema_slot){hash, name, map_get(&schema->properties, name)};
     }
     rules->slots = slots;
 }

@@ -28,8 +28,8 @@ struct schema_rules {
     bool unique_items;
     bool has_junctors;
     bool has_list_type; /* x-kubernetes-list-type was given */
-    /* Something here or below is an embedded resource, a set or a map of items. */
-    bool needs_structure_check;
+    bool has_embedded;  /* here or below is an embedded resource ... */
+    bool has_lists;     /* ... a set or a map of items */
     enum schema_additional additional;
     int64_t min_length, max_length, min_items, max_items, min_properties, max_properties;
     const struct pattern *pattern; /* NULL: none */
@@ -53,10 +53,12 @@ struct schema_rules {
 };
 
 struct schema_slot {
-    struct str name; /* p NULL: free */
-    const struct schema *schema;
+    uint32_t hash;
+    struct str name;
+    const struct schema *schema; /* NULL: free */
 };
 
+uint32_t schema_name_hash(struct str name);
 /* The property of that name alone, without additionalProperties. */
 const struct schema *schema_property(const struct schema *schema, struct str name);
 void schema_index_properties(struct arena *a, const struct schema *schema,

@@ -399,8 +399,6 @@ void schema_validate(const struct schema *schema, const struct json *value,
     if (!schema)
         return;
     validate_keywords(schema, value, old_value, at, causes);
-    if (!schema->rules->needs_structure_check)
-        return;
     schema_check_embedded(schema, value, /* is_resource= */ false, at, causes);
     validate_lists(schema, value, old_value, at, causes);
 }
