@@ -129,7 +129,13 @@ static bool plain_key_element(struct arena *a, struct str name, const struct jso
     struct str s = json_str(value);
     if (!needs_no_escape(s) || !needs_no_escape(name))
         return false;
-    *ret_element = arena_printf(a, "k:{\"%.*s\":\"%.*s\"}", STR_ARG(name), STR_ARG(s));
+    char *p = arena_alloc(a, name.n + s.n + 9), *start = p;
+    p = mempcpy(p, "k:{\"", 4);
+    p = mempcpy(p, name.p, name.n);
+    p = mempcpy(p, "\":\"", 3);
+    p = mempcpy(p, s.p, s.n);
+    p = mempcpy(p, "\"}", 2);
+    *ret_element = str_range(start, (size_t) (p - start));
     return true;
 }
 

@@ -28,6 +28,17 @@ struct fieldset_node *fieldset_append(struct arena *a, struct fieldset *set, str
     return node;
 }
 
+struct fieldset *fieldset_copy(struct arena *a, const struct fieldset *set)
+{
+    struct fieldset *copy = fieldset_new(a);
+    copy->nodes = arena_alloc(a, (set->n + 1) * sizeof(*copy->nodes));
+    copy->n = set->n;
+    copy->capacity = set->n + 1;
+    if (set->n)
+        memcpy(copy->nodes, set->nodes, set->n * sizeof(*copy->nodes));
+    return copy;
+}
+
 static int compare_nodes(const void *a, const void *b)
 {
     const struct fieldset_node *x = a, *y = b;
@@ -343,8 +354,9 @@ bool fieldset_json_has_any(const struct json *fields_v1, const struct fieldset *
     for (uint32_t i = 0; set && i < set->n; i++) {
         const struct fieldset_node *node = &set->nodes[i];
         const struct json *fields = json_get(fields_v1, node->element);
-        if (fields && ((node->is_member && json_is_member(fields)) ||
-                       fieldset_json_has_any(fields, node->children)))
+        /* What was several fields may be one today. */
+        bool is_member = node->is_member && (json_is_member(fields) || !node->children);
+        if (fields && (is_member || fieldset_json_has_any(fields, node->children)))
             return true;
     }
     return false;

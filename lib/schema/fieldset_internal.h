@@ -52,6 +52,8 @@ void element_write(struct arena *a, struct buf *b, struct str element);
 /* Appends; in order or fieldset_sort() afterwards. The node is valid until the next append. */
 struct fieldset_node *fieldset_append(struct arena *a, struct fieldset *set, struct str element);
 void fieldset_sort(struct fieldset *set);
+/* With nodes of its own; what is below is shared. */
+struct fieldset *fieldset_copy(struct arena *a, const struct fieldset *set);
 /* NULL when absent. */
 const struct fieldset_node *fieldset_find(const struct fieldset *set, struct str element);
 const struct fieldset_node *fieldset_find_field(const struct fieldset *set, struct str name);
@@ -63,8 +65,8 @@ struct fieldset_node *fieldset_add_path(struct arena *a, struct fieldset *set, s
 
 /* ---- FieldsV1 as it is stored -------------------------------------------------------------- */
 
-/* Whether canonical FieldsV1 holds every member of the set, or any of them, without parsing it. Quick for a small
- * set; fieldset_is_small() says whether it is. */
+/* Whether canonical FieldsV1 holds every member of the set, or may hold any of them, without parsing it. Quick for a
+ * small set; fieldset_is_small() says whether it is. */
 bool fieldset_json_has_all(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_json_has_any(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_is_small(const struct fieldset *set);
@@ -93,6 +95,9 @@ struct fieldset_difference {
 struct fieldset_difference fieldset_compare(struct arena *a, const struct schema *schema,
                                             const struct json *old, const struct json *new_value,
                                             const struct fieldset *ignored);
+/* The set as this schema has it: fields below what is one field today belong to that. The other way round, what
+ * was one field is taken as the field itself without those below, as Kubernetes does. */
+struct fieldset *fieldset_reconcile(struct arena *a, struct fieldset *set, const struct schema *schema);
 /* The set with every named field above a member made a member too. */
 struct fieldset *fieldset_with_named(struct arena *a, const struct fieldset *set,
                                      const struct schema *schema);

@@ -113,9 +113,16 @@ int managed_read(struct arena *a, const struct json *managed, bool is_canonical,
 
 const struct fieldset *managed_set(struct managed_list *list, struct managed_entry *entry)
 {
-    if (!entry->set && fieldset_from_json(list->arena, entry->fields, &entry->set) < 0)
+    if (entry->set)
+        return entry->set;
+    if (fieldset_from_json(list->arena, entry->fields, &entry->set) < 0)
         entry->set = fieldset_new(list->arena);
-    return entry->set;
+    struct fieldset *set = entry->set;
+    if (list->reconciles)
+        set = fieldset_reconcile(list->arena, set, list->schema);
+    if (set != entry->set)
+        managed_set_fields(entry, set);
+    return set;
 }
 
 void managed_set_fields(struct managed_entry *entry, struct fieldset *set)
@@ -320,9 +327,28 @@ void managed_strip_metadata(struct fieldset *set)
     }
 }
 
+/* ---- zero values -------------------------------------------------------------------------- */
+
+struct json managed_over_zero(struct arena *a, const struct json *object, const struct json *zero)
+{
+    struct json out = *object;
+    bool is_shared = true;
+    JSON_FOR_EACH_MEMBER (zero, m) {
+        const struct json *has = json_get(&out, json_str(&m->key));
+        if (has && !(json_is(has, JSON_OBJECT) && json_count(&m->value)))
+            continue;
+        if (is_shared)
+            unshare(a, &out);
+        is_shared = false;
+        struct json value = has ? managed_over_zero(a, has, &m->value) : m->value;
+        (void) json_set(a, &out, json_str(&m->key), value);
+    }
+    return out;
+}
+
 /* ---- ownership ---------------------------------------------------------------------------- */
 
-static bool may_touch(const struct managed_entry *e, const struct fieldset *set)
+bool managed_may_own(const struct managed_entry *e, const struct fieldset *set)
 {
     if (fieldset_is_empty(set))
         return false;
@@ -336,7 +362,7 @@ void managed_release(struct managed_list *list, const struct fieldset_difference
     for (size_t i = list->n; i-- > 0;) {
         struct managed_entry *e = &list->entries[i];
         for (size_t k = 0; k < N_ELEMENTS(lost) && e != skip; k++) {
-            if (!may_touch(e, lost[k]))
+            if (!managed_may_own(e, lost[k]))
                 continue;
             const struct fieldset *set = managed_set(list, e);
             struct fieldset *rest = fieldset_difference(list->arena, set, lost[k]);

@@ -76,6 +76,8 @@ static struct managed_conflict *find_conflicts(struct apply *p, const struct fie
     }
     qsort(sorted, n, sizeof(*sorted), compare_entries);
     for (size_t i = 0; i < n; i++) {
+        if (!managed_may_own(sorted[i], changed))
+            continue;
         const struct fieldset *both =
             fieldset_intersection(p->arena, managed_set(&p->managers, sorted[i]), changed);
         list.manager = sorted[i]->manager;
@@ -274,19 +276,25 @@ static struct json without_reset(struct arena *a, const struct managed_options *
     return kept;
 }
 
+static struct fieldset_difference compare(struct apply *p, const struct json *old,
+                                          const struct json *new_value)
+{
+    const struct json before = managed_over_zero(p->arena, old, p->options->zero);
+    const struct json after = managed_over_zero(p->arena, new_value, p->options->zero);
+    return fieldset_compare(p->arena, p->options->schema, &before, &after, p->ignored);
+}
+
 /* An object nobody tracked so far belongs to "before-first-apply". */
 static void own_untracked(struct apply *p)
 {
     if (p->managers.n || json_count(p->live) == 0)
         return;
-    const struct json *zero = p->options->zero ? p->options->zero : &nothing;
     const struct managed_entry before = {
         .manager = STR("before-first-apply"),
         .api_version = p->options->api_version,
         .subresource = p->who.subresource,
     };
-    struct fieldset_difference d =
-        fieldset_compare(p->arena, p->options->schema, zero, p->live, p->ignored);
+    struct fieldset_difference d = compare(p, &nothing, p->live);
     managed_strip_metadata(d.changed);
     managed_take_over(&p->managers, &d, &before, p->options->time);
 }
@@ -357,9 +365,11 @@ int managed_apply(struct arena *a, const struct json *old, const struct json *co
     };
     if (managed_read(a, json_at(old, "metadata", "managedFields", NULL), true, &p.managers) < 0)
         p.managers = (struct managed_list){.arena = a};
+    p.managers.schema = options->schema;
+    p.managers.reconciles = true;
     own_untracked(&p);
     struct json *object = json_new(a, merge_config(&p));
-    struct fieldset_difference d = fieldset_compare(a, options->schema, p.live, object, p.ignored);
+    struct fieldset_difference d = compare(&p, p.live, object);
     if (!force)
         *ret_conflicts = find_conflicts(&p, d.changed, allowed_by_last_applied(&p));
     if (!force && *ret_conflicts)

@@ -17,6 +17,8 @@ struct managed_entry {
 
 struct managed_list {
     struct arena *arena;
+    const struct schema *schema; /* with reconciles: by which stored sets are read */
+    bool reconciles;
     struct managed_entry *entries;
     size_t n, capacity;
 };
@@ -42,6 +44,11 @@ const struct fieldset *managed_ignored(struct arena *a, const struct managed_opt
 /* The set without `metadata` itself, which nobody owns. */
 void managed_strip_metadata(struct fieldset *set);
 
+/* The object with what it always has, as Kubernetes' typed objects show when they are compared. zero may be NULL. */
+struct json managed_over_zero(struct arena *a, const struct json *object, const struct json *zero);
+
+/* False when the entry surely owns none of the fields; cheaper than to parse it. */
+bool managed_may_own(const struct managed_entry *entry, const struct fieldset *set);
 /* Records that the entry's manager changed old into new: others lose what differs, it gains it. */
 void managed_take_over(struct managed_list *list, const struct fieldset_difference *difference,
                        const struct managed_entry *by, struct str time);

@@ -111,15 +111,17 @@ void managed_update(struct arena *a, const struct json *old, struct json *new_ob
     const struct json *live = managed_of(old);
     struct base base;
     choose_base(a, live, managed_of(new_object), options, &base);
+    base.list.schema = options->schema;
+    base.list.reconciles = true;
     /* Nobody begins to track an object that was not tracked; apply does. */
     if (old && base.list.n == 0) {
         managed_store(a, new_object, json_array());
         return;
     }
-    const struct json *before = old ? old : options->zero ? options->zero : &nothing;
-    const struct fieldset *ignored = managed_ignored(a, options, before, new_object);
-    struct fieldset_difference d =
-        fieldset_compare(a, options->schema, before, new_object, ignored);
+    const struct json before = managed_over_zero(a, old ? old : &nothing, options->zero);
+    const struct json after = managed_over_zero(a, new_object, options->zero);
+    const struct fieldset *ignored = managed_ignored(a, options, &before, &after);
+    struct fieldset_difference d = fieldset_compare(a, options->schema, &before, &after, ignored);
     managed_strip_metadata(d.changed);
     if (base.is_live && fieldset_is_empty(d.changed) && fieldset_is_empty(d.removed)) {
         managed_store(a, new_object, live ? *live : json_array());

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "schema/merge.h"
@@ -8,9 +7,12 @@
 
 #define MAX_COMPLAINTS 100 /* of one configuration */
 
+/* One of the three; written down only when there is something to complain of. */
 struct step {
     const struct step *up;
-    struct str element; /* canonical, or "i:N" */
+    struct str name;    /* of a member, or ... */
+    struct str element; /* of an item by key, or ... */
+    size_t index;       /* of an item */
 };
 
 struct check {
@@ -24,7 +26,12 @@ static void write_path(struct check *c, const struct step *at)
     if (!at)
         return;
     write_path(c, at->up);
-    element_write(c->arena, &c->complaints, at->element);
+    if (at->name.p)
+        buf_printf(&c->complaints, ".%.*s", STR_ARG(at->name));
+    else if (at->element.p)
+        element_write(c->arena, &c->complaints, at->element);
+    else
+        buf_printf(&c->complaints, "[%zu]", at->index);
 }
 
 static void complain(struct check *c, const struct step *at, struct str message)
@@ -126,7 +133,7 @@ static void check_keyed_items(struct check *c, const struct step *at, const stru
                                   STR_ARG(error)));
             return;
         }
-        check_value(c, &(struct step){at, elements[n]}, list->items, item, depth + 1);
+        check_value(c, &(struct step){at, .element = elements[n]}, list->items, item, depth + 1);
         n++;
     }
     complain_of_duplicates(c, at, elements, n);
@@ -144,9 +151,8 @@ static void check_list(struct check *c, const struct step *at, const struct sche
         return;
     }
     JSON_FOR_EACH_ITEM (value, item) {
-        char index[24];
-        (void) snprintf(index, sizeof(index), "i:%zu", (size_t) (item - value->items));
-        check_value(c, &(struct step){at, str_of(index)}, schema->items, item, depth + 1);
+        check_value(c, &(struct step){at, .index = (size_t) (item - value->items)}, schema->items,
+                    item, depth + 1);
     }
 }
 
@@ -166,7 +172,7 @@ static void check_map(struct check *c, const struct step *at, const struct schem
     }
     JSON_FOR_EACH_MEMBER (value, m) {
         struct str name = json_str(&m->key);
-        const struct step step = {at, element_of_field(c->arena, name)};
+        const struct step step = {at, .name = name};
         if (!shape_names_member(schema, name, depth == 0) && !takes_unknown(schema)) {
             complain(c, &step, STR("field not declared in schema"));
             return;

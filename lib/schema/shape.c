@@ -191,6 +191,53 @@ struct fieldset *fieldset_with_named(struct arena *a, const struct fieldset *set
     return set ? with_named(a, set, schema, /* is_root= */ true) : fieldset_new(a);
 }
 
+/* Whether the schema makes one field of the value that has this element below it. */
+static bool is_one_field(const struct schema *schema, struct str element)
+{
+    if (shape_is_deduced(schema))
+        return !element_is_field(element);
+    if (schema->type == SCHEMA_ARRAY)
+        return schema->list_type == SCHEMA_LIST_ATOMIC;
+    return (schema->type != SCHEMA_OBJECT && schema->type != SCHEMA_ANY) || schema->map_is_atomic;
+}
+
+static const struct schema *below(const struct schema *schema, struct str element, bool is_root)
+{
+    return element_is_field(element) ? shape_member(schema, element_field_name(element), is_root)
+           : schema                  ? schema->items
+                                     : NULL;
+}
+
+static struct fieldset *reconcile(struct arena *a, struct fieldset *set,
+                                  const struct schema *schema, bool is_root)
+{
+    struct fieldset *out = set;
+    for (uint32_t i = 0; i < set->n; i++) {
+        struct fieldset_node node = set->nodes[i];
+        const struct schema *at = below(schema, node.element, is_root);
+        if (!node.children)
+            continue;
+        if (is_one_field(at, node.children->nodes[0].element)) {
+            node.children = NULL;
+            node.is_member = true;
+        } else {
+            node.children = reconcile(a, node.children, at, false);
+        }
+        if (node.children == set->nodes[i].children)
+            continue;
+        if (out == set)
+            out = fieldset_copy(a, set);
+        out->nodes[i] = node;
+    }
+    return out;
+}
+
+struct fieldset *fieldset_reconcile(struct arena *a, struct fieldset *set,
+                                    const struct schema *schema)
+{
+    return reconcile(a, set, schema, /* is_root= */ true);
+}
+
 /* ---- the difference of two ----------------------------------------------------------------- */
 
 /* One field on both sides; NULL: absent there. */

@@ -219,6 +219,35 @@ TEST(nobody_owns_what_a_new_native_object_always_has)
                    "'f:status':{'f:conditions':{'k:{\\'type\\':\\'T\\'}':{'.':{},'f:type':{}}}}}");
 }
 
+TEST(nor_what_comes_back_to_an_object_that_lost_it)
+{
+    ARENA_AUTO a = arena_new();
+    struct server s = device_server(a);
+    s.options.zero = value_of(a, "{'spec':{},'status':{}}");
+    put(&s, "m", "{'metadata':{'name':'d','labels':{'a':'b'}},'status':{'phase':'Up'}}");
+    put(&s, "n", "{'metadata':{'name':'d','labels':{'a':'b'}},'spec':{'serial':'A'}}");
+    assert_managed(&s, "m Update :01 {'f:metadata':{'f:labels':{'.':{},'f:a':{}}}}\nn Update :02 "
+                       "{'f:spec':{'f:serial':{}}}");
+}
+
+TEST(what_became_one_field_is_owned_as_one)
+{
+    ARENA_AUTO a = arena_new();
+    struct server s = device_server(a);
+    put(&s, "m", "{'metadata':{'name':'d'},'spec':{'serial':'A','free':{'a':1,'b':2}}}");
+    s.options.schema = schema_of(
+        a, "{'type':'object','properties':{'spec':{'type':'object','properties':{'serial':" STRING
+           ",'free':{'type':'object','x-kubernetes-map-type':'atomic',"
+           "'x-kubernetes-preserve-unknown-fields':true}}}}}");
+    assert_int_equal(apply(&s, "one", false, "{'metadata':{'name':'d'},'spec':{'free':{'a':2}}}"),
+                     -EEXIST);
+    assert_str(s.conflicts->field, ".spec.free");
+    put(&s, "n", "{'metadata':{'name':'d'},'spec':{'serial':'A','free':{'a':2}}}");
+    assert_managed(
+        &s,
+        "m Update :01 {'f:spec':{'.':{},'f:serial':{}}}\nn Update :03 {'f:spec':{'f:free':{}}}");
+}
+
 TEST(versions_of_one_manager_are_apart)
 {
     ARENA_AUTO a = arena_new();
