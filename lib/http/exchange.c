@@ -137,13 +137,14 @@ void exchange_deliver(struct http_exchange *x)
     h->options.on_request(h->options.ctx, x);
 }
 
-static struct slice plain_error_body(int status, struct str reason, struct str *ret_content_type)
+static void refuse_in_plain_text(struct http_exchange *x, int status, struct str reason)
 {
+    const struct http_header header = {STR("Content-Type"), STR("text/plain; charset=utf-8")};
     struct buf b = {0};
     buf_printf(&b, "%d %.*s\n", status, STR_ARG(reason));
-    *ret_content_type = STR("text/plain; charset=utf-8");
     size_t n = b.n;
-    return slice_adopt(buf_take(&b), n);
+    struct slice body = slice_adopt(buf_take(&b), n);
+    http_reply(x, status, &header, 1, &body, 1);
 }
 
 void exchange_refuse(struct http_exchange *x, int status, struct str reason)
@@ -154,11 +155,10 @@ void exchange_refuse(struct http_exchange *x, int status, struct str reason)
     fill_request(x);
     x->state = EXCHANGE_OPEN;
     x->connection->http1.closes = true;
-    struct str content_type = STR("application/json");
-    struct slice body = o->error_body ? o->error_body(o->ctx, status, reason, &content_type)
-                                      : plain_error_body(status, reason, &content_type);
-    const struct http_header header = {STR("Content-Type"), content_type};
-    http_reply(x, status, &header, 1, &body, 1);
+    if (o->on_refused)
+        o->on_refused(o->ctx, x, status, reason);
+    else
+        refuse_in_plain_text(x, status, reason);
 }
 
 struct str http_request_header(const struct http_request *r, struct str lower_name)

@@ -96,10 +96,9 @@ struct http_server_options {
     const struct http_limits *limits;
     /* A request is complete. The handler answers now or later. */
     void (*on_request)(void *ctx, struct http_exchange *x);
-    /* The answer when a request is refused here: 400 bad request, 408, 413 body too large, 414,
-     * 431. NULL: plain text. The returned body is taken over. */
-    struct slice (*error_body)(void *ctx, int status, struct str reason,
-                               struct str *ret_content_type);
+    /* A request was refused before it was whole: 400 bad request, 408, 413 body too large, 414,
+     * 431. Answers with http_reply() at once. NULL: plain text. */
+    void (*on_refused)(void *ctx, struct http_exchange *x, int status, struct str reason);
     void *ctx;
 };
 struct http_server *http_server_new(const struct http_server_options *o);

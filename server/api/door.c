@@ -81,18 +81,19 @@ static void reply_not_found_text(struct http_exchange *x)
     http_reply(x, 404, h.list, h.n, &s, 1);
 }
 
-struct slice door_error_body(void *door, int status, struct str reason, struct str *ret_content_type)
+void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason)
 {
     (void) door;
     static const struct {
         int status;
         const char *reason;
-    } reasons[] = {{400, "BadRequest"},   {408, "Timeout"},         {413, "RequestEntityTooLarge"},
-                   {414, "RequestURITooLong"}, {431, "RequestHeaderFieldsTooLarge"}};
-    ARENA_AUTO a = arena_new();
+    } reasons[] = {{400, "BadRequest"},
+                   {408, "Timeout"},
+                   {413, "RequestEntityTooLarge"},
+                   {414, "RequestURITooLong"},
+                   {431, "RequestHeaderFieldsTooLarge"}};
     struct status st;
-    struct buf b = {0};
-    status_init(&st, a);
+    status_init(&st, http_arena(x));
     const char *word = "BadRequest";
     for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
         if (reasons[i].status == status)
@@ -101,10 +102,7 @@ struct slice door_error_body(void *door, int status, struct str reason, struct s
         (void) status_fail(&st, status, word, "Request entity too large: limit is %zu", http_default_limits.body_bytes);
     else
         (void) status_fail(&st, status, word, "%.*s", STR_ARG(reason));
-    status_write(&b, &st);
-    *ret_content_type = STR("application/json");
-    size_t n = b.n;
-    return slice_adopt(buf_take(&b), n);
+    reply_status(x, &st);
 }
 
 /* ---- calls -------------------------------------------------------------------------------- */

@@ -30,6 +30,6 @@ struct door {
 /* With a reference. */
 struct documents *api_server_documents(struct api_server *s);
 
-/* http_server_options.on_request and error_body, ctx is the door. */
+/* http_server_options.on_request and on_refused, ctx is the door. */
 void door_on_request(void *door, struct http_exchange *x);
-struct slice door_error_body(void *door, int status, struct str reason, struct str *ret_content_type);
+void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason);

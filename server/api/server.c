@@ -81,7 +81,7 @@ static void door_open(struct api_server *s, struct door *d, struct loop *loop)
         .loop = loop,
         .limits = &http_default_limits,
         .on_request = door_on_request,
-        .error_body = door_error_body,
+        .on_refused = door_on_refused,
         .ctx = d,
     });
 }

@@ -69,15 +69,15 @@ static void on_request(void *ctx, struct http_exchange *x)
     }
 }
 
-static struct slice error_body(void *ctx, int status, struct str reason,
-                               struct str *ret_content_type)
+static void on_refused(void *ctx, struct http_exchange *x, int status, struct str reason)
 {
     (void) ctx;
+    const struct http_header header = {STR("Content-Type"), STR("text/x-error")};
     struct buf b = {0};
     buf_printf(&b, "refused: %d %.*s", status, STR_ARG(reason));
-    *ret_content_type = STR("text/x-error");
     size_t n = b.n;
-    return slice_adopt(buf_take(&b), n);
+    struct slice body = slice_adopt(buf_take(&b), n);
+    http_reply(x, status, &header, 1, &body, 1);
 }
 
 void fixture_init(struct fixture *f, const struct http_limits *limits)
@@ -87,7 +87,7 @@ void fixture_init(struct fixture *f, const struct http_limits *limits)
         .loop = f->loop,
         .limits = limits,
         .on_request = on_request,
-        .error_body = error_body,
+        .on_refused = on_refused,
         .ctx = f,
     };
     f->server = http_server_new(&o);
