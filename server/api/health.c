@@ -11,9 +11,9 @@ static const struct {
     struct str name;
     enum health_endpoint endpoint;
 } endpoints[] = {
-    {{"healthz", 7}, HEALTH_HEALTHZ},
-    {{"livez", 5}, HEALTH_LIVEZ},
-    {{"readyz", 6}, HEALTH_READYZ},
+    {STR("healthz"), HEALTH_HEALTHZ},
+    {STR("livez"), HEALTH_LIVEZ},
+    {STR("readyz"), HEALTH_READYZ},
 };
 
 void health_init(struct health *h)

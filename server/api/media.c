@@ -344,10 +344,10 @@ static const struct {
     enum media_patch patch;
     bool is_native_only;
 } patch_types[] = {
-    {{"application/json-patch+json", 27}, MEDIA_PATCH_JSON, false},
-    {{"application/merge-patch+json", 28}, MEDIA_PATCH_MERGE, false},
-    {{"application/apply-patch+yaml", 28}, MEDIA_PATCH_APPLY, false},
-    {{"application/strategic-merge-patch+json", 38}, MEDIA_PATCH_STRATEGIC, true},
+    {STR("application/json-patch+json"), MEDIA_PATCH_JSON, false},
+    {STR("application/merge-patch+json"), MEDIA_PATCH_MERGE, false},
+    {STR("application/apply-patch+yaml"), MEDIA_PATCH_APPLY, false},
+    {STR("application/strategic-merge-patch+json"), MEDIA_PATCH_STRATEGIC, true},
 };
 
 int media_patch_type(struct str content_type, bool is_native, enum media_patch *ret_patch,
