@@ -316,7 +316,7 @@ static bool resolve_field(const struct kind *kind, struct requirement *r)
         return true;
     for (size_t i = 0; i < kind->n_selectable; i++) {
         if (str_eq(kind->selectable[i].path, r->key)) {
-            r->path = kind->selectable[i].jsonpath;
+            r->field = &kind->selectable[i];
             return true;
         }
     }
@@ -325,8 +325,6 @@ static bool resolve_field(const struct kind *kind, struct requirement *r)
 
 static struct str unknown_field(struct arena *a, const struct kind *kind, struct str key)
 {
-    if (kind->n_selectable && kind->is_native)
-        return arena_printf(a, "field label not supported: %.*s", STR_ARG(key));
     if (kind->n_selectable)
         return arena_printf(a, "field label not supported: %.*s", STR_ARG(key));
     return arena_printf(a,
@@ -357,7 +355,7 @@ int selector_parse_fields(struct arena *a, struct str text, const struct kind *k
             *ret_error = unknown_field(a, kind, ret->fields[i].key);
             return -EINVAL;
         }
-        ret->needs_parse |= ret->fields[i].path != NULL;
+        ret->needs_parse |= ret->fields[i].field != NULL;
     }
     return 0;
 }
@@ -401,20 +399,12 @@ static bool label_matches(const struct requirement *r, const struct object *o)
     return requirement_holds(r, false, STR_NONE);
 }
 
-/* The value as a field selector sees it: text of a scalar, "" for what is absent. */
-static struct str field_text(struct arena *a, const struct json *v)
-{
-    if (json_is(v, JSON_STRING))
-        return json_str(v);
-    return v && v->type != JSON_NULL ? json_text(a, v) : STR("");
-}
-
 static bool field_matches(const struct requirement *r, const struct object *o, struct arena *a,
                           const struct json *parsed)
 {
     struct str value = str_is(r->key, "metadata.name")        ? object_span(o, o->head.name)
                        : str_is(r->key, "metadata.namespace") ? object_span(o, o->head.namespace)
-                                                              : field_text(a, jsonpath_first(r->path, parsed));
+                                                              : kind_selectable_value(a, r->field, parsed);
     return requirement_holds(r, true, value);
 }
 

@@ -22,7 +22,7 @@ struct requirement {
     struct str *values;
     size_t n_values;
     int64_t bound; /* of GREATER and LESS */
-    const struct jsonpath *path; /* field selectors on selectable fields; NULL: metadata.name or .namespace */
+    const struct kind_selectable *field; /* of field selectors; NULL: metadata.name or .namespace */
 };
 
 struct selector {

@@ -96,20 +96,20 @@ static void check_label_value(struct causes *causes, const struct field_path *at
 static void check_condition(struct causes *causes, const struct field_path *at,
                             const struct json *condition)
 {
-    const struct json operator= shown(json_get_str(condition, STR("operator")));
+    const struct json comparison = shown(json_get_str(condition, STR("operator")));
     const struct json *values = json_get(condition, STR("values"));
     const struct field_path at_values = FIELD_NAME(at, STR("values"));
-    if (str_is(json_str(&operator), "In") || str_is(json_str(&operator), "NotIn")) {
+    if (str_is(json_str(&comparison), "In") || str_is(json_str(&comparison), "NotIn")) {
         if (json_count(values) == 0)
             causes_add(causes, CAUSE_REQUIRED, &at_values, NULL,
                        "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (str_is(json_str(&operator), "Exists") ||
-               str_is(json_str(&operator), "DoesNotExist")) {
+    } else if (str_is(json_str(&comparison), "Exists") ||
+               str_is(json_str(&comparison), "DoesNotExist")) {
         if (json_count(values) > 0)
             causes_add(causes, CAUSE_FORBIDDEN, &at_values, NULL,
                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
     } else {
-        causes_add(causes, CAUSE_INVALID, &FIELD_NAME(at, STR("operator")), &operator,
+        causes_add(causes, CAUSE_INVALID, &FIELD_NAME(at, STR("operator")), &comparison,
                    "not a valid selector operator");
     }
     check_label_name(causes, &FIELD_NAME(at, STR("key")), json_get_str(condition, STR("key")));

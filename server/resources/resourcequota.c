@@ -82,15 +82,16 @@ static void check_scopes(struct causes *causes, const struct field_path *at_spec
 static void check_operator(struct causes *causes, const struct field_path *at,
                            const struct json *condition)
 {
-    const struct json operator= shown(json_get_str(condition, STR("operator")));
+    const struct json comparison = shown(json_get_str(condition, STR("operator")));
     const struct json *values = json_get(condition, STR("values"));
-    const struct str scope = json_get_str(condition, STR("scopeName")), text = json_str(&operator);
+    const struct str scope = json_get_str(condition, STR("scopeName")),
+                     text = json_str(&comparison);
     const struct field_path at_operator = FIELD_NAME(at, STR("operator"));
     const struct field_path at_values = FIELD_NAME(at, STR("values"));
     const bool has_values =
         str_is(scope, "PriorityClass") || str_is(scope, "VolumeAttributesClass");
     if (scope_is_known(scope) && !has_values && !str_is(text, "Exists"))
-        causes_add(causes, CAUSE_INVALID, &at_operator, &operator,
+        causes_add(causes, CAUSE_INVALID, &at_operator, &comparison,
                    "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
                    "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                    "ResourceQuotaScopeNotBestEffort or "
@@ -106,7 +107,8 @@ static void check_operator(struct causes *causes, const struct field_path *at,
                        "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope "
                        "selector");
     } else {
-        causes_add(causes, CAUSE_INVALID, &at_operator, &operator, "not a valid selector operator");
+        causes_add(causes, CAUSE_INVALID, &at_operator, &comparison,
+                   "not a valid selector operator");
     }
 }
 

@@ -190,6 +190,21 @@ TEST(an_event_source_may_be_its_controller)
     fail_msg("events have no source to select by");
 }
 
+TEST(selectable_fields_are_looked_up_in_the_stored_form)
+{
+    ARENA_AUTO a = arena_new();
+    REGISTRY r = fixture_registry();
+    const struct kind *k = fixture_kind(r, "events.k8s.io/v1/events");
+    const struct json *stored = fixture_json(
+        a,
+        "{'involvedObject':{'kind':'K','namespace':'n','name':'x','uid':'u','apiVersion':'v1',"
+        "'resourceVersion':'1','fieldPath':'f'},'reason':'R','type':'T','reportingComponent':'c'}");
+    assert_int_equal(k->n_selectable, 10);
+    for (size_t i = 0; i < k->n_selectable; i++)
+        if (kind_selectable_value(a, &k->selectable[i], stored).n == 0)
+            fail_msg("%.*s is not found", STR_ARG(k->selectable[i].path));
+}
+
 TEST(accepted_names_win_over_those_asked_for)
 {
     REGISTRY r =
