@@ -204,8 +204,10 @@ static void scan_metadata(struct scan *s, struct object_head *head)
         } else if (span_is(s, key, "uid")) {
             head->uid = scan_string(s);
         } else if (span_is(s, key, "resourceVersion")) {
-            head->revision_at = scan_string(s).offset;
+            struct span revision = scan_string(s);
+            head->revision_at = revision.offset;
             has_revision = true;
+            s->failed |= revision.length > 0;
         } else if (span_is(s, key, "labels") && head->n_labels == 0) {
             scan_labels(s, head);
         } else if (span_is(s, key, "deletionTimestamp")) {

@@ -9,7 +9,7 @@
 /* kind is the storage version. metadata.resourceVersion of the value is ignored: the store writes it. -E2BIG: larger than
  * OBJECT_MAX_BYTES. */
 int codec_encode(const struct kind *kind, const struct json *object, struct object **ret_object);
-/* Reads the head of a text, committed or not. -EINVAL when it is not one of ours. */
+/* Reads the head of a text whose resourceVersion the store has yet to write. -EINVAL when it is not one of ours. */
 int codec_parse_head(struct str text, struct object_head *ret_head);
 /* For store_options.parse_head. */
 int codec_parse_stored(void *ctx, struct str key, struct str text, struct object_head *ret_head);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test.h"
+
+#include <errno.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/random.h"
+
+TEST(base64_agrees_with_rfc_4648)
+{
+    static const char *const pairs[][2] = {{"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},        {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(pairs); i++) {
+        struct str back = STR_NONE;
+        assert_str(base64_encode(a, str_of(pairs[i][0]), BASE64_STANDARD), pairs[i][1]);
+        assert_int_equal(base64_decode(a, str_of(pairs[i][1]), BASE64_STANDARD, &back, NULL), 0);
+        assert_str(back, pairs[i][0]);
+    }
+    assert_str(base64_encode(a, STR("\xfb\xff"), BASE64_URL), "-_8");
+}
+
+TEST(base64_says_where_it_is_wrong)
+{
+    static const struct {
+        const char *text;
+        size_t bad_at;
+    } cases[] = {{"%%%", 0}, {"Zg=", 3}, {"Zg", 2}, {"Zm9v=", 4}, {"Zm9vYg==x", 8}, {"Z", 1}, {"Zm\n8=", SIZE_MAX}};
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct str bytes = STR_NONE;
+        size_t bad_at = SIZE_MAX;
+        int r = base64_decode(a, str_of(cases[i].text), BASE64_STANDARD, &bytes, &bad_at);
+        assert_int_equal(r, cases[i].bad_at == SIZE_MAX ? 0 : -EINVAL);
+        if (r < 0)
+            assert_int_equal(bad_at, cases[i].bad_at);
+    }
+}
+
+TEST(times_are_read_in_any_zone_and_written_in_utc)
+{
+    static const struct {
+        const char *text, *written;
+    } cases[] = {
+        {"2001-02-03T04:05:06Z", "2001-02-03T04:05:06.000000Z"},
+        {"2001-02-03T04:05:06.123456789Z", "2001-02-03T04:05:06.123456Z"},
+        {"2001-02-03T04:05:06+02:30", "2001-02-03T01:35:06.000000Z"},
+        {"2024-02-29T00:00:00-01:00", "2024-02-29T01:00:00.000000Z"},
+        {"2023-02-29T00:00:00Z", NULL},
+        {"2001-13-01T00:00:00Z", NULL},
+        {"2001-02-03 04:05:06Z", NULL},
+        {"2001-02-03T04:05:06", NULL},
+        {"2001-02-03T04:05:06.Z", NULL},
+        {"2001-02-03T24:05:06Z", NULL},
+        {"yesterday", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        int64_t us = 0;
+        char text[CLOCK_MICROS_BYTES];
+        int r = clock_parse(str_of(cases[i].text), &us);
+        assert_int_equal(r, cases[i].written ? 0 : -EINVAL);
+        if (r == 0) {
+            clock_format_micros(us, text);
+            assert_string_equal(text, cases[i].written);
+        }
+    }
+}
+
+TEST(virtual_clock_moves_when_told)
+{
+    struct clock_virtual v;
+    clock_virtual_init(&v, 1000);
+    assert_int_equal(v.clock.wall_us(&v.clock), 1000);
+    v.now_us += 5;
+    assert_int_equal(v.clock.monotonic_us(&v.clock), 1005);
+}
+
+TEST(uuids_are_version_four_and_differ)
+{
+    char a[UUID_TEXT_BYTES], b[UUID_TEXT_BYTES], name[6];
+    random_uuid(a);
+    random_uuid(b);
+    assert_int_equal(strlen(a), 36);
+    assert_int_equal(a[14], '4');
+    assert_non_null(strchr("89ab", a[19]));
+    assert_string_not_equal(a, b);
+    random_name(name, 5);
+    assert_int_equal(strspn(name, "bcdfghjklmnpqrstvwxz2456789"), 5);
+    for (int i = 0; i < 1000; i++)
+        assert_true(random_below(7) < 7);
+}
