@@ -287,30 +287,16 @@ static struct fieldset_node root_nodes[] = {
 };
 static const struct fieldset never_owned = {.nodes = root_nodes, .n = N_ELEMENTS(root_nodes)};
 
-static void ignore_all_but_status(struct arena *a, struct fieldset *set, const struct json *object)
+const struct fieldset *managed_ignored(struct arena *a, const struct managed_options *options)
 {
-    JSON_FOR_EACH_MEMBER (object, m) {
-        struct str name = json_str(&m->key);
-        if (!str_is(name, "status") && !fieldset_find_field(set, name))
-            fieldset_add_path(a, set, name);
-    }
-}
-
-const struct fieldset *managed_ignored(struct arena *a, const struct managed_options *options,
-                                       const struct json *object, const struct json *other)
-{
-    if (!options->only_status && !options->reset_fields)
+    if (!options->reset_fields)
         return &never_owned;
-    struct fieldset *set = fieldset_new(a);
-    for (uint32_t i = 0; i < never_owned.n; i++)
-        *fieldset_append(a, set, root_nodes[i].element) = root_nodes[i];
-    for (const char *const *path = options->reset_fields; path && *path; path++)
+    struct fieldset *set = fieldset_copy(a, &never_owned);
+    struct fieldset_node *metadata =
+        (struct fieldset_node *) fieldset_find_field(set, STR("metadata"));
+    metadata->children = fieldset_copy(a, &metadata_set);
+    for (const char *const *path = options->reset_fields; *path; path++)
         fieldset_add_path(a, set, str_of(*path));
-    if (options->only_status) {
-        fieldset_add_path(a, set, STR("metadata"));
-        ignore_all_but_status(a, set, object);
-        ignore_all_but_status(a, set, other);
-    }
     return set;
 }
 
@@ -327,9 +313,9 @@ void managed_strip_metadata(struct fieldset *set)
     }
 }
 
-/* ---- zero values -------------------------------------------------------------------------- */
+/* ---- objects as they are compared ----------------------------------------------------------- */
 
-struct json managed_over_zero(struct arena *a, const struct json *object, const struct json *zero)
+static struct json over_zero(struct arena *a, const struct json *object, const struct json *zero)
 {
     struct json out = *object;
     bool is_shared = true;
@@ -340,10 +326,35 @@ struct json managed_over_zero(struct arena *a, const struct json *object, const 
         if (is_shared)
             unshare(a, &out);
         is_shared = false;
-        struct json value = has ? managed_over_zero(a, has, &m->value) : m->value;
+        struct json value = has ? over_zero(a, has, &m->value) : m->value;
         (void) json_set(a, &out, json_str(&m->key), value);
     }
     return out;
+}
+
+static struct json compared(struct arena *a, const struct managed_options *options,
+                            const struct json *object)
+{
+    struct json out = over_zero(a, object, options->zero);
+    if (!options->only_status)
+        return out;
+    const struct json *status = json_get(&out, STR("status"));
+    struct json only = json_object();
+    if (status)
+        (void) json_append_member(a, &only, STR("status"), *status);
+    return only;
+}
+
+struct fieldset_difference managed_compare(struct arena *a, const struct managed_options *options,
+                                           const struct json *old, const struct json *new_value)
+{
+    static const struct json nothing = {.type = JSON_OBJECT};
+    const struct json before = compared(a, options, old ? old : &nothing);
+    const struct json after = compared(a, options, new_value);
+    struct fieldset_difference d =
+        fieldset_compare(a, options->schema, &before, &after, managed_ignored(a, options));
+    managed_strip_metadata(d.changed);
+    return d;
 }
 
 /* ---- ownership ---------------------------------------------------------------------------- */

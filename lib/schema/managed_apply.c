@@ -17,7 +17,6 @@ struct apply {
     const struct json *live;   /* {} on create */
     const struct json *config; /* without what the write resets */
     const struct json *sent;   /* as it came */
-    const struct fieldset *ignored;
     struct managed_list managers;
     struct managed_entry who;
 };
@@ -276,14 +275,6 @@ static struct json without_reset(struct arena *a, const struct managed_options *
     return kept;
 }
 
-static struct fieldset_difference compare(struct apply *p, const struct json *old,
-                                          const struct json *new_value)
-{
-    const struct json before = managed_over_zero(p->arena, old, p->options->zero);
-    const struct json after = managed_over_zero(p->arena, new_value, p->options->zero);
-    return fieldset_compare(p->arena, p->options->schema, &before, &after, p->ignored);
-}
-
 /* An object nobody tracked so far belongs to "before-first-apply". */
 static void own_untracked(struct apply *p)
 {
@@ -294,8 +285,7 @@ static void own_untracked(struct apply *p)
         .api_version = p->options->api_version,
         .subresource = p->who.subresource,
     };
-    struct fieldset_difference d = compare(p, &nothing, p->live);
-    managed_strip_metadata(d.changed);
+    struct fieldset_difference d = managed_compare(p->arena, p->options, NULL, p->live);
     managed_take_over(&p->managers, &d, &before, p->options->time);
 }
 
@@ -317,7 +307,8 @@ static void claim_fields(struct apply *p, struct fieldset *set, const struct fie
 static struct json merge_config(struct apply *p)
 {
     struct fieldset *claimed = fieldset_of(p->arena, p->config, p->options->schema);
-    struct fieldset *set = fieldset_without_trees(p->arena, claimed, p->ignored);
+    struct fieldset *set =
+        fieldset_without_trees(p->arena, claimed, managed_ignored(p->arena, p->options));
     const struct fieldset *last = NULL;
     managed_strip_metadata(set);
     claim_fields(p, set, &last);
@@ -355,7 +346,6 @@ int managed_apply(struct arena *a, const struct json *old, const struct json *co
                       .live = old ? old : &nothing,
                       .config = &kept,
                       .sent = config};
-    p.ignored = managed_ignored(a, options, p.live, config);
     p.who = (struct managed_entry){
         .manager = options->manager,
         .api_version = options->api_version,
@@ -369,7 +359,7 @@ int managed_apply(struct arena *a, const struct json *old, const struct json *co
     p.managers.reconciles = true;
     own_untracked(&p);
     struct json *object = json_new(a, merge_config(&p));
-    struct fieldset_difference d = compare(&p, p.live, object);
+    struct fieldset_difference d = managed_compare(a, options, p.live, object);
     if (!force)
         *ret_conflicts = find_conflicts(&p, d.changed, allowed_by_last_applied(&p));
     if (!force && *ret_conflicts)

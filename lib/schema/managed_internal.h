@@ -39,13 +39,14 @@ void managed_remove(struct managed_list *list, struct managed_entry *entry);
 int managed_compare_identity(const struct managed_entry *a, const struct managed_entry *b);
 
 /* Fields that no write records: apiVersion, kind, the bookkeeping in metadata, and what the options reset. */
-const struct fieldset *managed_ignored(struct arena *a, const struct managed_options *options,
-                                       const struct json *object, const struct json *other);
+const struct fieldset *managed_ignored(struct arena *a, const struct managed_options *options);
 /* The set without `metadata` itself, which nobody owns. */
 void managed_strip_metadata(struct fieldset *set);
 
-/* The object with what it always has, as Kubernetes' typed objects show when they are compared. zero may be NULL. */
-struct json managed_over_zero(struct arena *a, const struct json *object, const struct json *zero);
+/* What a write changed of all that it may record, old NULL: everything. Native objects are compared with their zero
+ * values in place, as Kubernetes' typed objects have them. */
+struct fieldset_difference managed_compare(struct arena *a, const struct managed_options *options,
+                                           const struct json *old, const struct json *new_value);
 
 /* False when the entry surely owns none of the fields; cheaper than to parse it. */
 bool managed_may_own(const struct managed_entry *entry, const struct fieldset *set);

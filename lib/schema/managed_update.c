@@ -107,7 +107,6 @@ static void cap_updaters(struct managed_list *list)
 void managed_update(struct arena *a, const struct json *old, struct json *new_object,
                     const struct managed_options *options)
 {
-    static const struct json nothing = {.type = JSON_OBJECT};
     const struct json *live = managed_of(old);
     struct base base;
     choose_base(a, live, managed_of(new_object), options, &base);
@@ -118,11 +117,7 @@ void managed_update(struct arena *a, const struct json *old, struct json *new_ob
         managed_store(a, new_object, json_array());
         return;
     }
-    const struct json before = managed_over_zero(a, old ? old : &nothing, options->zero);
-    const struct json after = managed_over_zero(a, new_object, options->zero);
-    const struct fieldset *ignored = managed_ignored(a, options, &before, &after);
-    struct fieldset_difference d = fieldset_compare(a, options->schema, &before, &after, ignored);
-    managed_strip_metadata(d.changed);
+    struct fieldset_difference d = managed_compare(a, options, old, new_object);
     if (base.is_live && fieldset_is_empty(d.changed) && fieldset_is_empty(d.removed)) {
         managed_store(a, new_object, live ? *live : json_array());
         return;

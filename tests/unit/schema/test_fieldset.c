@@ -78,7 +78,6 @@ TEST(orders_fields_keys_values_and_indexes)
         "i:10",
     };
     /* A string sorts before a number here, as text; what matters is that the order is one. */
-    ARENA_AUTO a = arena_new();
     struct str texts[N_ELEMENTS(sorted)];
     for (size_t i = 0; i < N_ELEMENTS(sorted); i++)
         texts[i] = str_of(sorted[i]);
