@@ -12,3 +12,5 @@ struct kinds_manifest {
 
 extern const struct kinds_manifest kinds_manifests[];
 extern const size_t n_kinds_manifests;
+/* protobuf.yaml: the numbers of fields in the protobuf form of native kinds. */
+extern const struct str kinds_protobuf;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the manifests under kinds/ into one C file: embed_kinds <output.c> <directory>
- * <file.yaml>... Runs at build time; a manifest that is no YAML stops the build with its name. */
+/* Turns the files under kinds/ into one C file: embed_kinds <output.c> <directory> <protobuf.yaml>
+ * <manifest.yaml>... Runs at build time; a file that is no YAML stops the build with its name. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +42,8 @@ static void write_literal(struct buf *out, struct str text)
     buf_append_str(out, STR("\""));
 }
 
-static bool embed(struct buf *out, const char *path, struct str shown_path)
+/* The JSON of a file as STR("..."). */
+static bool embed(struct buf *out, const char *path)
 {
     BUF_AUTO text = {0};
     if (!read_file(path, &text)) {
@@ -60,9 +61,21 @@ static bool embed(struct buf *out, const char *path, struct str shown_path)
                 STR_ARG(parsed.duplicates->path));
         return false;
     }
-    buf_printf(out, "    {\"%.*s\", STR(", STR_ARG(shown_path));
+    buf_append_str(out, STR("STR("));
     write_literal(out, json_text(a, parsed.value));
-    buf_append_str(out, STR(")},\n"));
+    buf_append_str(out, STR(")"));
+    return true;
+}
+
+static bool embed_manifest(struct buf *out, const char *path, struct str directory)
+{
+    struct str shown = str_of(path);
+    if (str_starts_with(shown, directory))
+        shown = str_from(shown, directory.n + 1);
+    buf_printf(out, "    {\"%.*s\", ", STR_ARG(shown));
+    if (!embed(out, path))
+        return false;
+    buf_append_str(out, STR("},\n"));
     return true;
 }
 
@@ -77,24 +90,23 @@ static bool write_file(const char *path, struct str text)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3) {
-        fprintf(stderr, "usage: embed_kinds <output.c> <directory> <file.yaml>...\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: embed_kinds <output.c> <directory> <protobuf.yaml> "
+                        "<manifest.yaml>...\n");
         return EXIT_FAILURE;
     }
     BUF_AUTO out = {0};
     buf_append_str(&out, STR("/* SPDX-License-Identifier: Apache-2.0 */\n"
                              "/* Generated from kinds/ by tools/embed_kinds.c. */\n"
                              "#include \"kinds/kinds.h\"\n\n"
-                             "const struct kinds_manifest kinds_manifests[] = {\n"));
-    for (int i = 3; i < argc; i++) {
-        struct str shown = str_of(argv[i]);
-        const struct str directory = str_of(argv[2]);
-        if (str_starts_with(shown, directory))
-            shown = str_from(shown, directory.n + 1);
-        if (!embed(&out, argv[i], shown))
+                             "const struct str kinds_protobuf = "));
+    if (!embed(&out, argv[3]))
+        return EXIT_FAILURE;
+    buf_append_str(&out, STR(";\nconst struct kinds_manifest kinds_manifests[] = {\n"));
+    for (int i = 4; i < argc; i++)
+        if (!embed_manifest(&out, argv[i], str_of(argv[2])))
             return EXIT_FAILURE;
-    }
-    buf_printf(&out, "};\nconst size_t n_kinds_manifests = %d;\n", argc - 3);
+    buf_printf(&out, "};\nconst size_t n_kinds_manifests = %d;\n", argc - 4);
     if (!write_file(argv[1], buf_str(&out))) {
         fprintf(stderr, "embed_kinds: cannot write %s\n", argv[1]);
         return EXIT_FAILURE;

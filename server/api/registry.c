@@ -216,6 +216,11 @@ struct registry *registry_build(const struct json *const *crds, size_t n_crds, u
     const struct kind **kinds = NULL;
     size_t n_kinds = 0;
     struct str error;
+    const struct json *messages = json_parse_quick(r->arena, kinds_protobuf);
+    if (!messages || protobuf_compile(r->arena, messages, &r->protobuf, &error) < 0) {
+        *ret_error = STR("protobuf.yaml");
+        return NULL;
+    }
     for (size_t i = 0; i < n_kinds_manifests; i++)
         if (compile_text(r, kinds_manifests[i].json, &kinds, &n_kinds, &error) < 0) {
             *ret_error = str_of(kinds_manifests[i].path);

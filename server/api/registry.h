@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "api/kind.h"
+#include "api/protobuf.h"
 
 struct registry_version {
     struct str version;
@@ -30,6 +31,7 @@ struct registry {
     struct map kinds;       /* "<group>/<version>/<plural>" -> const struct kind * */
     struct map names;       /* "<api_version>/<kind>" -> const struct kind * */
     struct map collections; /* "<collection>" -> the storage version's const struct kind * */
+    const struct protobuf *protobuf; /* messages of native kinds and of what goes with requests */
 };
 
 struct registry *registry_ref(struct registry *r);
@@ -49,6 +51,6 @@ int kind_compile(struct arena *a, const struct json *manifest, const struct kind
                  size_t *n_kinds, struct str *ret_error);
 /* Builds a snapshot: the built-in kinds and those of the given CRD objects (established ones). A
  * CRD that cannot be compiled is left out, with a warning in the log. NULL when a built-in kind
- * cannot be: *ret_error names its manifest. */
+ * (or protobuf.yaml) cannot be: *ret_error names its manifest. */
 struct registry *registry_build(const struct json *const *crds, size_t n_crds, uint64_t generation,
                                 struct str *ret_error);
