@@ -19,7 +19,7 @@ struct patch_error {
 
 #define JSON_PATCH_MAX_OPERATIONS 10000
 #define JSON_PATCH_MAX_ADDED_BYTES (3u << 20)  /* of JSON text that copies may add */
-#define JSON_PATCH_MAX_STEPS 100000000u        /* members and items that operations may look at or move */
+#define JSON_PATCH_MAX_STEPS 20000000u          /* members and items that operations may look at or move */
 
 /* RFC 6902. */
 int patch_json(struct arena *a, const struct json *old, const struct json *patch, struct json **ret_new,

@@ -33,10 +33,14 @@ static const struct schema *member_schema(const struct schema *schema, struct st
 
 /* ---- directives --------------------------------------------------------------------------- */
 
-/* "$setElementOrder/ports" is "ports"; STR_NONE when the key is of another kind. */
+/* "$setElementOrder/ports" is "ports", without a slash ""; STR_NONE when the key is of another
+ * kind. */
 static struct str list_of_directive(struct str key, struct str directive)
 {
-    return str_starts_with(key, directive) ? str_from(key, directive.n + 1) : STR_NONE;
+    if (!str_starts_with(key, directive))
+        return STR_NONE;
+    return key.n > directive.n && key.p[directive.n] == '/' ? str_from(key, directive.n + 1)
+                                                            : STR("");
 }
 
 static bool is_directive(struct str key)
@@ -100,72 +104,146 @@ static int retain_keys(struct strategic *s, struct json *object, const struct js
     return 0;
 }
 
-/* Merges each list for which an order is given, and puts it into that order. */
-static int set_orders(struct strategic *s, const struct schema *schema, struct json *object,
-                      const struct json *patch, unsigned depth)
+/* ---- maps --------------------------------------------------------------------------------- */
+
+/* The result in the making: members keep their places until the end, new ones come behind them. */
+struct map_merge {
+    struct strategic *s;
+    const struct schema *schema;
+    const struct json *patch;
+    unsigned depth;
+    struct json out;
+    struct json_index in_out, in_patch; /* of what is large */
+    bool has_orders, has_removed;
+};
+
+static void map_merge_done(struct map_merge *m)
 {
-    JSON_FOR_EACH_MEMBER (patch, m) {
-        struct str name = list_of_directive(json_str(&m->key), STR(SET_ORDER));
+    json_index_done(&m->in_out);
+    json_index_done(&m->in_patch);
+}
+
+static struct json *find(const struct json *object, const struct json_index *index, struct str name)
+{
+    return index->slots ? json_index_get(index, name) : json_get(object, name);
+}
+
+static struct json_member *member_of(struct json *value)
+{
+    return CONTAINER_OF(value, struct json_member, value);
+}
+
+/* A member that goes has no key until it is dropped. */
+static bool is_removed(const struct json_member *m)
+{
+    return m->key.type != JSON_STRING;
+}
+
+static struct json *find_old(struct map_merge *m, struct str name)
+{
+    struct json *value = find(&m->out, &m->in_out, name);
+    return value && !is_removed(member_of(value)) ? value : NULL;
+}
+
+static void set_member(struct map_merge *m, struct str name, struct json value)
+{
+    struct json *old = find_old(m, name);
+    if (old)
+        *old = value;
+    else
+        (void) json_append_member(m->s->arena, &m->out, name, value);
+}
+
+/* Merges each list for which an order is given, and puts it into that order. */
+static int set_orders(struct map_merge *m)
+{
+    JSON_FOR_EACH_MEMBER (m->patch, order) {
+        struct str name = list_of_directive(json_str(&order->key), STR(SET_ORDER));
         if (!name.p)
             continue;
-        const struct json *old = json_get(object, name), *change = json_get(patch, name);
-        bool is_list = m->value.type == JSON_ARRAY && (!old || old->type == JSON_ARRAY) &&
-                       (!change || change->type == JSON_ARRAY);
+        const struct json *old = find_old(m, name), *change = find(m->patch, &m->in_patch, name);
+        bool is_list = name.n && order->value.type == JSON_ARRAY &&
+                       (!old || old->type == JSON_ARRAY) && (!change || change->type == JSON_ARRAY);
         if (!is_list)
-            return strategic_fail(s, PATCH_BAD_REQUEST,
+            return strategic_fail(m->s, PATCH_BAD_REQUEST,
                                   STR("invalid patch format of $setElementOrder"));
+        m->has_orders = true;
         if (!old && !change)
             continue;
         struct json merged;
-        int r = strategic_order_list(s, member_schema(schema, name, depth), old, change, &m->value,
-                                     &merged);
+        int r = strategic_order_list(m->s, member_schema(m->schema, name, m->depth), old, change,
+                                     &order->value, &merged);
         if (r < 0)
             return r;
-        (void) json_set(s->arena, object, name, merged);
+        set_member(m, name, merged);
     }
     return 0;
 }
 
-static bool has_order(const struct json *patch, struct arena *a, struct str name)
+/* The list was merged with its order already. */
+static bool has_order(struct map_merge *m, struct str name)
 {
-    return json_get(patch, arena_printf(a, SET_ORDER "/%.*s", STR_ARG(name)));
+    return m->has_orders && find(m->patch, &m->in_patch,
+                                 arena_printf(m->s->arena, SET_ORDER "/%.*s", STR_ARG(name)));
 }
 
-static int delete_from(struct strategic *s, struct json *object, struct str name,
-                       const struct json *gone)
+static int delete_from(struct map_merge *m, struct str name, const struct json *gone)
 {
-    struct json *old = json_get(object, name);
-    if (gone->type != JSON_ARRAY && gone->type != JSON_NULL)
-        return strategic_fail(s, PATCH_BAD_REQUEST,
+    struct json *old = find_old(m, name);
+    if (!name.n || (gone->type != JSON_ARRAY && gone->type != JSON_NULL))
+        return strategic_fail(m->s, PATCH_BAD_REQUEST,
                               STR("invalid patch format of $deleteFromPrimitiveList"));
     if (json_is(old, JSON_ARRAY))
-        *old = strategic_without(s->arena, old, gone);
+        *old = strategic_without(m->s->arena, old, gone);
     return 0;
 }
 
-/* ---- maps --------------------------------------------------------------------------------- */
-
-static int merge_member(struct strategic *s, const struct schema *schema, struct json *object,
-                        const struct json_member *change, unsigned depth)
+static int merge_member(struct map_merge *m, struct str name, const struct json *change)
 {
-    struct str name = json_str(&change->key);
-    struct json *old = json_get(object, name);
-    if (change->value.type == JSON_NULL) {
-        (void) json_remove(object, name);
+    struct json *old = find_old(m, name), merged;
+    if (change->type == JSON_NULL) {
+        if (old)
+            member_of(old)->key.type = JSON_NULL;
+        m->has_removed = true;
         return 0;
     }
-    struct json merged;
     int r = 0;
-    const struct schema *member = member_schema(schema, name, depth);
-    if (old && old->type == JSON_OBJECT && change->value.type == JSON_OBJECT)
-        r = strategic_merge_map(s, member, old, &change->value, depth + 1, &merged);
-    else if (old && old->type == JSON_ARRAY && change->value.type == JSON_ARRAY)
-        r = strategic_merge_list(s, member, old, &change->value, &merged);
+    const struct schema *schema = member_schema(m->schema, name, m->depth);
+    if (old && old->type == JSON_OBJECT && change->type == JSON_OBJECT)
+        r = strategic_merge_map(m->s, schema, old, change, m->depth + 1, &merged);
+    else if (old && old->type == JSON_ARRAY && change->type == JSON_ARRAY)
+        r = strategic_merge_list(m->s, schema, old, change, &merged);
     else
-        merged = strategic_plain(s->arena, &change->value);
+        merged = strategic_plain(m->s->arena, change);
     if (r == 0)
-        (void) json_set(s->arena, object, name, merged);
+        set_member(m, name, merged);
     return r;
+}
+
+static int merge_members(struct map_merge *m)
+{
+    int r = 0;
+    JSON_FOR_EACH_MEMBER (m->patch, change) {
+        struct str key = json_str(&change->key), list = list_of_directive(key, STR(DELETE_FROM));
+        if (list.p)
+            r = delete_from(m, list, &change->value);
+        else if (!is_directive(key) && !has_order(m, key))
+            r = merge_member(m, key, &change->value);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void drop_removed(struct map_merge *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->out.n && m->has_removed; i++) {
+        if (!is_removed(&m->out.members[i]))
+            m->out.members[n++] = m->out.members[i];
+    }
+    if (m->has_removed)
+        m->out.n = n;
 }
 
 static int apply_directive(struct strategic *s, const struct json *directive,
@@ -199,24 +277,24 @@ int strategic_merge_map(struct strategic *s, const struct schema *schema, const 
     const struct json *directive = json_get(patch, STR(STRATEGIC_PATCH));
     if (directive)
         return apply_directive(s, directive, patch, ret);
-    s->n_steps += (size_t) json_count(old) * json_count(patch);
-    if (s->n_steps > STRATEGIC_MAX_STEPS)
-        return strategic_fail(s, PATCH_TOO_LARGE, STR("the patch takes too many steps to apply"));
-    struct json out = copy_of(s->arena, old, json_count(patch));
-    int r = retain_keys(s, &out, patch);
+    CLEANUP(map_merge_done)
+    struct map_merge m = {.s = s, .schema = schema, .patch = patch, .depth = depth};
+    m.out = copy_of(s->arena, old, json_count(patch));
+    int r = retain_keys(s, &m.out, patch);
+    if (r < 0)
+        return r;
+    if (m.out.n > PATCH_SMALL_MAP)
+        json_index_init(&m.in_out, &m.out);
+    if (patch->n > PATCH_SMALL_MAP)
+        json_index_init(&m.in_patch, patch);
+    r = set_orders(&m);
     if (r == 0)
-        r = set_orders(s, schema, &out, patch, depth);
-    JSON_FOR_EACH_MEMBER (patch, m) {
-        struct str key = json_str(&m->key), list = list_of_directive(key, STR(DELETE_FROM));
-        if (r < 0)
-            return r;
-        if (list.p)
-            r = delete_from(s, &out, list, &m->value);
-        else if (!is_directive(key) && !has_order(patch, s->arena, key))
-            r = merge_member(s, schema, &out, m, depth);
-    }
-    *ret = out;
-    return r;
+        r = merge_members(&m);
+    if (r < 0)
+        return r;
+    drop_removed(&m);
+    *ret = m.out;
+    return 0;
 }
 
 /* ---- the types of the result ---------------------------------------------------------------- */

@@ -5,13 +5,11 @@
 #include "schema/patch.h"
 
 #define STRATEGIC_PATCH "$patch"
-#define STRATEGIC_MAX_RETAINED 1000     /* names in one $retainKeys */
-#define STRATEGIC_MAX_STEPS 1000000000u /* pairs of members looked at in all */
+#define STRATEGIC_MAX_RETAINED 1000 /* names in one $retainKeys */
 
 struct strategic {
     struct arena *arena;
     struct patch_error *error;
-    size_t n_steps;
 };
 
 int strategic_fail(struct strategic *s, int kind, struct str message);

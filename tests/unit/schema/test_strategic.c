@@ -106,6 +106,10 @@ TEST(merges_maps)
          "unknown patch type: bad in map: map[$patch:bad]", PATCH_FAILED},
         {"{'data':{'a':'1'}}", "{'data':null,'spec':null}", "{}", NULL, 0},
         {"{'data':{'a':'1'}}", "{}", "{'data':{'a':'1'}}", NULL, 0},
+        {"{'data':{'a':'1','b':'2'}}", "{'data':{'a':null,'c':null}}", "{'data':{'b':'2'}}", NULL,
+         0},
+        {"{'data':{'a':null,'b':'2'}}", "{'data':{'b':'3'}}", "{'data':{'a':null,'b':'3'}}", NULL,
+         0},
         {"{}",
          "{'spec':{'strategy':{'type':null,'$retainKeys':['x']},'containers':[{'$patch':'delete','"
          "name':'a'}]}}",
@@ -190,6 +194,10 @@ TEST(orders_lists)
          PATCH_FAILED},
         {"{'spec':{'containers':[{'name':'a'}]}}", "{'spec':{'$setElementOrder/containers':{}}}",
          NULL, "invalid patch format of $setElementOrder", PATCH_BAD_REQUEST},
+        {"{'spec':{}}", "{'spec':{'$setElementOrder':[]}}", NULL,
+         "invalid patch format of $setElementOrder", PATCH_BAD_REQUEST},
+        {"{'spec':{}}", "{'spec':{'$deleteFromPrimitiveList':[]}}", NULL,
+         "invalid patch format of $deleteFromPrimitiveList", PATCH_BAD_REQUEST},
         {"{'spec':{}}", "{'spec':{'$setElementOrder/containers':[{'name':'b'}]}}", "{'spec':{}}",
          NULL, 0},
         {"{'spec':{}}",
@@ -235,4 +243,27 @@ TEST(merges_long_lists)
                      0);
     const struct json *merged = json_at(result, "spec", "containers", NULL);
     assert_true(json_equal(merged, &change));
+}
+
+TEST(merges_wide_maps)
+{
+    ARENA_AUTO a = arena_new();
+    struct json data = json_object(), change = json_object();
+    for (int i = 0; i < 20000; i++) {
+        struct str name = arena_printf(a, "k%d", i);
+        (void) json_append_member(a, &data, name, json_string(STR("a")));
+        (void) json_append_member(a, &change, name, i % 2 ? json_null() : json_string(STR("b")));
+    }
+    (void) json_append_member(a, &change, STR("new"), json_string(STR("c")));
+    struct json *old = value_of(a, "{}"), *patch = value_of(a, "{}"), *result = NULL;
+    (void) json_set(a, old, STR("data"), data);
+    (void) json_set(a, patch, STR("data"), change);
+    struct patch_error error = {0};
+    assert_int_equal(patch_strategic(a, old, patch, schema_of(a, workload_schema), &result, &error),
+                     0);
+    const struct json *merged = json_get(result, STR("data"));
+    assert_int_equal(merged->n, 10001);
+    assert_str(json_str(&merged->members[9999].key), "k19998");
+    assert_str(json_str(&merged->members[9999].value), "b");
+    assert_str(json_str(&merged->members[10000].value), "c");
 }
