@@ -8,6 +8,8 @@
 
 #define BODY_QUOTED_BYTES 30
 
+static int fail_fields(struct call *c, struct str patched, struct str why);
+
 int body_value(struct call *c, bool is_yaml, struct json_parse_result *ret)
 {
     return is_yaml ? yaml_parse(c->arena, c->in.body, ret) : json_parse(c->arena, c->in.body, ret);
@@ -19,17 +21,21 @@ static struct str quoted_body(struct call *c)
     struct str body = c->in.body;
     if (!body.n)
         return STR("<empty>");
-    if (body.n <= BODY_QUOTED_BYTES)
-        return body;
-    return arena_printf(c->arena, "%.*s ...", BODY_QUOTED_BYTES, body.p);
+    struct str begin = str_sub(body, 0, MIN(body.n, (size_t) BODY_QUOTED_BYTES));
+    BUF_AUTO text = {0};
+    for (size_t i = 0; body.p[0] != '{' && i < begin.n; i++)
+        buf_printf(&text, "%02x", (unsigned char) begin.p[i]);
+    buf_append_str(&text, body.p[0] == '{' ? begin : STR(""));
+    buf_append_str(&text, body.n > begin.n ? STR(" ...") : STR(""));
+    return arena_str(c->arena, buf_str(&text));
 }
 
-static int unrecognized(struct call *c, struct str why)
+static int unrecognized(struct call *c, enum media_encoding encoding, struct str why)
 {
-    return status_bad_request(&c->status,
-                              "the object provided is unrecognized (must be of type %.*s): couldn't get "
-                              "version/kind; json parse error: %.*s (%.*s)",
-                              STR_ARG(c->kind->kind), STR_ARG(why), STR_ARG(quoted_body(c)));
+    return status_bad_request(
+        &c->status, "the object provided is unrecognized (must be of type %.*s): %s%.*s (%.*s)", STR_ARG(c->kind->kind),
+        encoding == MEDIA_JSON ? "couldn't get version/kind; json parse error: " : "", STR_ARG(why),
+        STR_ARG(quoted_body(c)));
 }
 
 static const char *go_type_name(const struct json *v)
@@ -121,21 +127,82 @@ static int check_type_meta(struct call *c, struct json *object)
     return 0;
 }
 
+/* Messages of meta.k8s.io are part of every group version. */
+static bool is_type_of(const struct protobuf_envelope *e, const struct protobuf_message *message)
+{
+    bool any_version = !e->api_version.n || str_is(message->group_version, "meta.k8s.io/v1");
+    return (!e->kind.n || str_eq(e->kind, message->name)) &&
+           (any_version || str_eq(e->api_version, message->group_version));
+}
+
+/* An error with a value is one of the object itself: its type is known. */
+static int protobuf_value(struct call *c, const struct protobuf_message *message, struct json_parse_result *ret)
+{
+    struct protobuf_envelope e;
+    int r = protobuf_open(c->arena, c->in.body, &e, &ret->error);
+    if (r < 0)
+        return r;
+    struct json *object = ret->value = json_new(c->arena, json_object());
+    if (e.api_version.n)
+        (void) json_set(c->arena, object, STR("apiVersion"), json_string(e.api_version));
+    if (e.kind.n)
+        (void) json_set(c->arena, object, STR("kind"), json_string(e.kind));
+    return is_type_of(&e, message) ? protobuf_decode(c->arena, message, e.object, object, &ret->error) : 0;
+}
+
+int body_document(struct call *c, const struct protobuf_message *message, struct json **ret_value)
+{
+    enum media_encoding encoding = MEDIA_JSON;
+    struct json_parse_result parsed = {0};
+    int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
+    if (r < 0)
+        return r;
+    r = encoding == MEDIA_PROTOBUF ? protobuf_value(c, message, &parsed)
+                                   : body_value(c, encoding == MEDIA_YAML, &parsed);
+    if (r < 0)
+        return status_bad_request(&c->status, "%s%.*s",
+                                  encoding == MEDIA_JSON ? "couldn't get version/kind; json parse error: " : "",
+                                  STR_ARG(parsed.error));
+    *ret_value = parsed.value;
+    return 0;
+}
+
+/* Unknown fields of protobuf have no names to tell. */
+static int protobuf_object(struct call *c, struct json **ret_object)
+{
+    const struct protobuf_message *message =
+        protobuf_find(c->registry->protobuf, c->kind->api_version, c->kind->kind);
+    struct json_parse_result parsed = {0};
+    if (!message)
+        return media_refuse_body(&c->status);
+    if (protobuf_value(c, message, &parsed) < 0)
+        return parsed.value ? fail_fields(c, STR_NONE, parsed.error)
+                            : unrecognized(c, MEDIA_PROTOBUF, parsed.error);
+    int r = check_type_meta(c, parsed.value);
+    if (r < 0)
+        return r;
+    schema_prune(c->arena, c->kind->schema, parsed.value, NULL);
+    *ret_object = parsed.value;
+    return body_check_types(c, parsed.value, false);
+}
+
 int body_object(struct call *c, struct json **ret_object)
 {
     enum media_encoding encoding = MEDIA_JSON;
     int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
     if (r < 0)
         return r;
+    if (encoding == MEDIA_PROTOBUF)
+        return protobuf_object(c, ret_object);
     struct json_parse_result parsed = {0};
     if (body_value(c, encoding == MEDIA_YAML, &parsed) < 0)
-        return unrecognized(c, parsed.error);
+        return unrecognized(c, encoding, parsed.error);
     struct json *object = parsed.value;
     if (object->type == JSON_NULL)
         *object = json_object();
     if (object->type != JSON_OBJECT)
-        return unrecognized(c, arena_printf(c->arena, "json: cannot unmarshal %s into Go value",
-                                            go_type_name(object)));
+        return unrecognized(c, MEDIA_JSON, arena_printf(c->arena, "json: cannot unmarshal %s into Go value",
+                                                        go_type_name(object)));
     r = check_type_meta(c, object);
     if (r == 0)
         r = body_check_fields(c, object, parsed.duplicates, false);

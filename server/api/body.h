@@ -12,6 +12,10 @@ int body_object(struct call *c, struct json **ret_object);
 /* A patch or options document in JSON, or in YAML (which JSON is part of). what: "patch". */
 int body_value(struct call *c, bool is_yaml, struct json_parse_result *ret);
 
+/* What is no object of the call's kind (DeleteOptions, Scale), in any encoding a body may have. In protobuf, an object of another
+ * kind than `message` comes with apiVersion and kind alone. Fails with 400 or 415; the value may be of any type. */
+int body_document(struct call *c, const struct protobuf_message *message, struct json **ret_value);
+
 /* apiVersion and kind are the call's, else 422. */
 int body_check_type(struct call *c, const struct json *object);
 /* Judges unknown and duplicate fields by the fieldValidation parameter: warnings, or a failure with `context` before the text.

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "json/yaml.h"
+#include "api/body.h"
 
 #define FINALIZER_FOREGROUND "foregroundDeletion"
 #define FINALIZER_ORPHAN "orphan"
@@ -13,26 +13,19 @@
 /* The body as an object; an empty one when there is none. */
 static int parse_body(struct call *c, struct json **ret)
 {
-    struct json_parse_result parsed = {0};
+    struct json *value = NULL;
     *ret = json_new(c->arena, json_object());
     if (!c->in.body.n)
         return 0;
-    enum media_encoding encoding = MEDIA_JSON;
-    int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
-    if (r < 0)
+    int r = body_document(c, protobuf_find(c->registry->protobuf, STR("meta.k8s.io/v1"), STR("DeleteOptions")), &value);
+    if (r < 0 || value->type == JSON_NULL)
         return r;
-    r = encoding == MEDIA_YAML ? yaml_parse(c->arena, c->in.body, &parsed) : json_parse(c->arena, c->in.body, &parsed);
-    if (r < 0)
-        return status_bad_request(&c->status, "couldn't get version/kind; json parse error: %.*s",
-                                  STR_ARG(parsed.error));
-    if (parsed.value->type == JSON_NULL)
-        return 0;
-    struct str kind = json_get_str(parsed.value, STR("kind"));
-    struct str version = json_get_str(parsed.value, STR("apiVersion"));
-    if (parsed.value->type != JSON_OBJECT || (kind.n && !str_is(kind, "DeleteOptions")))
+    struct str kind = json_get_str(value, STR("kind"));
+    struct str version = json_get_str(value, STR("apiVersion"));
+    if (value->type != JSON_OBJECT || (kind.n && !str_is(kind, "DeleteOptions")))
         return status_bad_request(&c->status, "no kind \"%.*s\" is registered for version \"%.*s\"", STR_ARG(kind),
                                   STR_ARG(version));
-    *ret = parsed.value;
+    *ret = value;
     return 0;
 }
 

@@ -323,6 +323,14 @@ static struct str without_parameters(struct str content_type)
     return str_split(&rest, ';', &type) ? str_trim(type) : STR("");
 }
 
+int media_refuse_body(struct status *st)
+{
+    return status_fail(
+        st, 415, "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: %s",
+        ACCEPTED_TYPES);
+}
+
 int media_body_encoding(struct str content_type, enum media_encoding *ret_encoding,
                         struct status *st)
 {
@@ -331,11 +339,10 @@ int media_body_encoding(struct str content_type, enum media_encoding *ret_encodi
         *ret_encoding = MEDIA_JSON;
     else if (str_eq_nocase(type, STR("application/yaml")))
         *ret_encoding = MEDIA_YAML;
+    else if (str_eq_nocase(type, STR("application/vnd.kubernetes.protobuf")))
+        *ret_encoding = MEDIA_PROTOBUF;
     else
-        return status_fail(
-            st, 415, "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: %s",
-            ACCEPTED_TYPES);
+        return media_refuse_body(st);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Media types: what a client accepts, what its body is written in, and which of our forms answers
- * it. Parameters of a media type are a set, in any order. Protobuf and CBOR objects are not spoken:
- * such ranges are passed over. */
+ * it. Parameters of a media type are a set, in any order. Protobuf is read
+ * but not written, CBOR neither: ranges that name them are passed over. */
 #pragma once
 
 #include "api/status.h"
@@ -22,7 +22,7 @@ struct media_range {
 size_t media_parse_accept(struct arena *a, struct str header, struct media_range **ret_ranges);
 bool media_range_matches(const struct media_range *r, struct str type, struct str subtype);
 
-enum media_encoding { MEDIA_JSON, MEDIA_YAML };
+enum media_encoding { MEDIA_JSON, MEDIA_YAML, MEDIA_PROTOBUF /* bodies alone */ };
 enum media_form { MEDIA_OBJECT, MEDIA_TABLE, MEDIA_PARTIAL, MEDIA_PARTIAL_LIST };
 
 struct media_choice {
@@ -65,6 +65,8 @@ bool media_accepts_gzip(struct str accept_encoding);
 /* The encoding of a POST, PUT or DELETE body; an absent Content-Type is JSON. Fails with 415. */
 int media_body_encoding(struct str content_type, enum media_encoding *ret_encoding,
                         struct status *st);
+/* The same 415, of a body whose kind has no such encoding. */
+int media_refuse_body(struct status *st);
 
 enum media_patch { MEDIA_PATCH_JSON, MEDIA_PATCH_MERGE, MEDIA_PATCH_STRATEGIC, MEDIA_PATCH_APPLY };
 /* The kind of a patch. Strategic merge is for native kinds alone. Fails with 415. */

@@ -159,20 +159,16 @@ static void on_changed(struct call *c, struct object *o)
 
 void scale_update(struct call *c)
 {
-    enum media_encoding encoding = MEDIA_JSON;
-    struct json_parse_result parsed = {0};
-    int r = media_body_encoding(c->in.content_type, &encoding, &c->status);
-    if (r == 0 && body_value(c, encoding == MEDIA_YAML, &parsed) < 0)
-        r = status_bad_request(&c->status, "couldn't get version/kind; json parse error: %.*s",
-                               STR_ARG(parsed.error));
-    struct str kind = json_get_str(parsed.value, STR("kind"));
-    if (r == 0 && (!json_is(parsed.value, JSON_OBJECT) || (kind.n && !str_is(kind, "Scale"))))
+    struct json *scale = NULL;
+    int r = body_document(c, protobuf_find(c->registry->protobuf, STR("autoscaling/v1"), STR("Scale")), &scale);
+    struct str kind = json_get_str(scale, STR("kind"));
+    if (r == 0 && (!json_is(scale, JSON_OBJECT) || (kind.n && !str_is(kind, "Scale"))))
         r = status_bad_request(&c->status, "the object provided is unrecognized (must be of type Scale)");
     if (r < 0) {
         call_fail(c);
         return;
     }
-    c->patch = parsed.value;
+    c->patch = scale;
     write_run(c, &(struct write_plan){.build = build_update, .is_apply = true, .on_changed = on_changed});
 }
 

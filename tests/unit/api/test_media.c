@@ -196,6 +196,7 @@ TEST(bodies_are_json_yaml_or_refused)
         {"application/json; charset=utf-8", MEDIA_JSON},
         {"application/json;stream=watch", MEDIA_JSON},
         {"application/yaml", MEDIA_YAML},
+        {"application/vnd.kubernetes.protobuf", MEDIA_PROTOBUF},
         {"text/plain", -1},
         {"application/xml", -1},
         {"garbage", -1},
