@@ -156,11 +156,14 @@ static int write_private(struct arena *a, const char *path, struct str text, cha
     int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return fail(ret_error, -errno, "cannot write", fresh);
-    ssize_t n = write(fd, text.p, text.n);
-    int r = n == (ssize_t) text.n && fsync(fd) == 0 ? 0 : -EIO;
+    errno = ENOSPC; /* what a short write means */
+    bool is_written = write(fd, text.p, text.n) == (ssize_t) text.n && fsync(fd) == 0;
+    int r = is_written ? 0 : -errno;
     (void) close(fd);
     if (r == 0 && rename(fresh, path) < 0)
         r = -errno;
+    if (r < 0)
+        (void) unlink(fresh);
     return r < 0 ? fail(ret_error, r, "cannot write", path) : 0;
 }
 

@@ -45,7 +45,8 @@ static int backup(const struct options *o)
         fprintf(stderr, "seth: name the file to write: seth backup FILE\n");
         return EXIT_FAILURE;
     }
-    return finish(store_backup(database(a, o), o->rest[0], &error), error);
+    int r = store_backup(database(a, o), o->rest[0], &error);
+    return finish(r, error);
 }
 
 static int restore(const struct options *o)
@@ -56,7 +57,8 @@ static int restore(const struct options *o)
         fprintf(stderr, "seth: name the backup: seth restore FILE\n");
         return EXIT_FAILURE;
     }
-    return finish(store_restore(o->rest[0], database(a, o), &error), error);
+    int r = store_restore(o->rest[0], database(a, o), &error);
+    return finish(r, error);
 }
 
 static int kubeconfig(const struct options *o)

@@ -108,6 +108,7 @@ static void prepare_process(void)
 {
     (void) mallopt(M_ARENA_MAX, 2); /* arenas per thread bloat resident memory */
     (void) signal(SIGPIPE, SIG_IGN);
+    (void) signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk, not the end */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
@@ -189,7 +190,14 @@ static int write_admin_kubeconfig(struct server *s, char **ret_error)
         .valid_days = ADMIN_DAYS,
         .path = arena_printf(s->arena, "%s/admin.kubeconfig", data_dir).p,
     };
-    return identity_kubeconfig(s->arena, &k, &text, ret_error);
+    int r = identity_kubeconfig(s->arena, &k, &text, ret_error);
+    if (r < 0 && access(k.path, R_OK) == 0) {
+        /* The one of an earlier start still opens the door; a full disk must not keep readers out. */
+        log_warning("keeping the administrator's kubeconfig as it was", LOG_TEXT("error", *ret_error));
+        mem_free(TAKE(*ret_error));
+        return 0;
+    }
+    return r;
 }
 
 static int open_parts(struct server *s, char **ret_error)

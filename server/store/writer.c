@@ -242,14 +242,41 @@ static void compact_as_asked(struct store *s)
     (void) pthread_mutex_unlock(&s->queue_lock);
 }
 
-static bool has_upkeep(const struct store *s)
+static bool has_useless(const struct store *s)
 {
     return sweep_n_waiting(&s->sweep) > 0 || s->index.floor > s->disk_floor;
 }
 
-/* Deletes one batch of useless rows. */
-static int sweep_batch(struct store *s)
+static bool has_upkeep(const struct store *s)
 {
+    return has_useless(s) || atomic_load(&s->is_full);
+}
+
+/* Whether a full disk has room again is found out by writing a row and taking it back: nobody else
+ * may write to a server that says it is not ready. */
+static int probe(struct store *s)
+{
+    struct row row = {.revision = s->index.revision + 1, .key = STR("probe"), .text = STR("")};
+    (void) pthread_mutex_lock(&s->commit_lock);
+    int r = disk_begin(s->disk);
+    if (r == 0)
+        r = disk_append(s->disk, &row);
+    if (r == 0)
+        r = disk_delete(s->disk, row.revision);
+    if (r == 0)
+        r = disk_commit(s->disk);
+    note_result(s, r);
+    if (r < 0)
+        disk_rollback(s->disk);
+    (void) pthread_mutex_unlock(&s->commit_lock);
+    return r;
+}
+
+/* Deletes one batch of useless rows. */
+static int upkeep_once(struct store *s)
+{
+    if (!has_useless(s))
+        return probe(s);
     return commit(s, NULL, MIN(sweep_n_waiting(&s->sweep), (size_t) SWEEP_BATCH));
 }
 
@@ -289,7 +316,7 @@ static void wait_until_asked(struct store *s)
 static void do_upkeep(struct store *s)
 {
     bool is_idle = true;
-    while (is_idle && has_upkeep(s) && sweep_batch(s) == 0) {
+    while (is_idle && has_upkeep(s) && upkeep_once(s) == 0) {
         (void) pthread_mutex_lock(&s->queue_lock);
         is_idle = !is_asked(s);
         (void) pthread_mutex_unlock(&s->queue_lock);
@@ -324,7 +351,7 @@ void *writer_run(void *store)
         ;
     mem_free(g);
     for (size_t n = 0; has_upkeep(s) && n < SWEEP_AT_CLOSE; n += SWEEP_BATCH)
-        if (sweep_batch(s) < 0)
+        if (upkeep_once(s) < 0)
             break;
     return NULL;
 }
