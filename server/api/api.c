@@ -22,11 +22,14 @@ struct api {
     void *ctx;
 };
 
-static bool is_established(const struct json *crd)
+/* Served as soon as its names are accepted, so that whoever sees it established can rely on it; and once established for good. */
+static bool is_to_be_served(const struct json *crd)
 {
     JSON_FOR_EACH_ITEM(json_at(crd, "status", "conditions", NULL), condition) {
-        if (str_is(json_get_str(condition, STR("type")), "Established"))
-            return str_is(json_get_str(condition, STR("status")), "True");
+        struct str type = json_get_str(condition, STR("type"));
+        if ((str_is(type, "Established") || str_is(type, "NamesAccepted")) &&
+            str_is(json_get_str(condition, STR("status")), "True"))
+            return true;
     }
     return false;
 }
@@ -43,7 +46,7 @@ static struct registry *build(struct api *api, struct str *ret_error)
     size_t n = 0;
     for (size_t i = 0; i < page.n; i++) {
         const struct json *crd = json_parse_quick(a, object_text(page.objects[i]));
-        if (crd && is_established(crd))
+        if (crd && is_to_be_served(crd))
             crds[n++] = crd;
     }
     return registry_build(crds, n, ++api->generation, ret_error);

@@ -72,6 +72,7 @@ struct compiler {
     const struct json *version;
     struct str *ret_error;
     int64_t since_revision; /* of the CRD; 0: built in */
+    bool is_terminating;
 };
 
 static int fail(struct compiler *c, struct str what, struct str why)
@@ -340,6 +341,7 @@ static struct str deprecation_text(struct compiler *c, const struct kind *k)
 static void compile_flags(struct compiler *c, struct kind *k)
 {
     k->since_revision = c->since_revision;
+    k->is_terminating = c->is_terminating;
     k->is_native = json_get_bool(c->native, STR("native"), false);
     k->is_namespaced = str_is(json_get_str(c->spec, STR("scope")), "Namespaced");
     k->is_served = json_get_bool(c->version, STR("served"), false);
@@ -400,6 +402,7 @@ int kind_compile(struct arena *a, const struct json *manifest, const struct kind
         .spec = json_get(manifest, STR("spec")),
         .native = json_get(manifest, STR("seth")),
         .ret_error = ret_error,
+        .is_terminating = json_str(json_at(manifest, "metadata", "deletionTimestamp", NULL)).n > 0,
     };
     (void) str_to_i64(json_str(json_at(manifest, "metadata", "resourceVersion", NULL)),
                       &c.since_revision);

@@ -60,6 +60,7 @@ struct kind {
     bool is_native; /* one of Kubernetes's own: strategic merge, native list items, no schema
                        validation */
     bool is_storage, is_served;
+    bool is_terminating; /* its CRD is being deleted: no new objects */
     bool is_deprecated;
     struct str deprecation_warning;
     unsigned verbs;

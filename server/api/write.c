@@ -11,6 +11,7 @@
 #include "schema/managed.h"
 
 #define WRITE_MAX_ATTEMPTS 64
+#define WRITE_MAX_VALUES 1000000
 #define FIELD_MANAGER_MAX_BYTES 128
 #define GENERATED_SUFFIX 5
 #define GENERATED_BASE_MAX 58 /* a generated name fits a 63 byte label */
@@ -106,6 +107,9 @@ int write_check_identity(struct call *c, struct json *object)
 
 int write_check_namespace(struct call *c, struct str name)
 {
+    if (c->kind->is_terminating)
+        return status_forbidden(&c->status, c->kind, name,
+                                "create not allowed while custom resource definition is terminating");
     if (!c->kind->is_namespaced)
         return 0;
     const struct kind *namespaces = registry_find(c->registry, STR(""), STR("v1"), STR("namespaces"));
@@ -439,6 +443,11 @@ static int build(struct call *c, const struct json *old)
     int r = w->plan.build(c, old, &object);
     if (r < 0)
         return r;
+    /* A patch can make much from little; what is stored must be readable again. */
+    if (!json_fits(object, WRITE_MAX_VALUES))
+        return status_fail(&c->status, 413, "RequestEntityTooLarge",
+                           "the object is nested deeper than %d or has more than %d values", JSON_MAX_DEPTH,
+                           WRITE_MAX_VALUES);
     w->object = object;
     return complete(c, &w->plan, old, object);
 }

@@ -27,9 +27,12 @@ int write_check_options(struct call *c, const char *options_kind, bool is_apply)
 struct managed_options write_managed_options(struct call *c);
 /* fieldManager, or what stands before the slash in the user agent. */
 struct str write_manager(struct call *c);
+struct patch_error;
+/* Why a patch cannot be applied, as a Status. */
+int patch_fail(struct call *c, const struct patch_error *e);
 /* 409 of server-side apply. */
 int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts);
 /* The namespace of the object must be the request's (filled in when absent); its name the URL's. */
 int write_check_identity(struct call *c, struct json *object);
-/* The namespace a new object goes into must exist and not be going away. */
+/* The namespace a new object goes into must exist and not be going away, nor may its kind. */
 int write_check_namespace(struct call *c, struct str name);

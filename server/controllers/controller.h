@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Controllers: each says which objects wake it and how to bring one key to where it should be. reconcile() is level-triggered and
- * idempotent; the runner calls it on its own thread, one key at a time, again later when it fails or asks for it. */
+/* Controllers: each says which objects wake it and how to bring one key to where it should be.
+ * reconcile() is level-triggered and idempotent; the runner calls it on its own thread, one key at
+ * a time, again later when it fails or asks for it, and not before on_event() has seen all that
+ * existed at the start. */
 #pragma once
 
 #include "api/client.h"
@@ -14,7 +16,8 @@ struct controller_context {
 };
 
 struct controller_queue;
-/* Wakes the controller for a key ("namespace/name", or whatever it calls its keys) after delay_ms. */
+/* Wakes the controller for a key ("namespace/name", or whatever it calls its keys) after delay_ms.
+ */
 void controller_enqueue(struct controller_queue *q, struct str key, int64_t delay_ms);
 
 struct controller {

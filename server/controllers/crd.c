@@ -1,306 +1,334 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CustomResourceDefinitions: accepts their names, establishes them, has them served, and when one is deleted removes its objects
- * before letting it go. */
+/* CustomResourceDefinitions: accepts their names, has them served, establishes them, and when one
+ * is deleted removes its objects before letting it go. */
 #include "controllers/crd.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
 
-#include "api/api.h"
 #include "base/alloc.h"
-#include "base/log.h"
+#include "base/map.h"
+#include "controllers/conditions.h"
+#include "controllers/crd_names.h"
+#include "controllers/objects.h"
 
-#define CRD_GROUP STR("apiextensions.k8s.io")
-#define CRD_PLURAL STR("customresourcedefinitions")
 #define CRD_COLLECTION "customresourcedefinitions.apiextensions.k8s.io"
 #define CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
-#define CLEANUP_AGAIN_MS 200
+/* Objects that go wake us; this is for those whose going we might have missed. */
+#define CLEANUP_AGAIN_MS 5000
+/* Keys are names of CRDs, and these two, which are none. */
+#define KEY_NAMES_FREED STR("*names")
+#define KEY_REFRESH STR("*refresh")
+
+/* ---- state -------------------------------------------------------------------------------- */
+
+struct crds {
+    struct controller_queue *queue;
+    pthread_mutex_t lock;
+    struct map terminating; /* names of CRDs being deleted, which are those of their collections ->
+                               itself, heap */
+    struct map served;      /* name -> what of it is served, heap; reconcile()'s alone */
+};
 
 static void *start(const struct controller_context *ctx, struct controller_queue *q)
 {
     (void) ctx;
-    return q;
+    struct crds *s = NEW(struct crds);
+    s->queue = q;
+    (void) pthread_mutex_init(&s->lock, NULL);
+    return s;
 }
 
-/* A name that became free may be what another one of the group is waiting for. */
+struct served {
+    char *text; /* see fingerprint() */
+    size_t n;
+    char name[];
+};
+
+static void served_free(struct served *v)
+{
+    if (v)
+        mem_free(v->text);
+    mem_free(v);
+}
+
+static void stop(void *state)
+{
+    struct crds *s = state;
+    size_t position = 0;
+    struct map_entry entry;
+    while (map_next(&s->terminating, &position, &entry))
+        mem_free(entry.value);
+    position = 0;
+    while (map_next(&s->served, &position, &entry))
+        served_free(entry.value);
+    map_done(&s->terminating);
+    map_done(&s->served);
+    (void) pthread_mutex_destroy(&s->lock);
+    mem_free(s);
+}
+
+static void note_terminating(struct crds *s, struct str name, bool is_terminating)
+{
+    if (!is_terminating) {
+        mem_free(map_remove(&s->terminating, name));
+    } else if (!map_get(&s->terminating, name)) {
+        char *copy = mem_dup(name.p, name.n);
+        (void) map_put(&s->terminating, str_range(copy, name.n), copy);
+    }
+}
+
 static void on_event(void *state, const struct kube_event *e, struct controller_queue *q)
 {
-    (void) state;
-    if (!str_is(e->collection, CRD_COLLECTION))
-        return;
-    controller_enqueue(q, e->name, 0);
-    if (e->type == KUBE_DELETED)
-        controller_enqueue(q, STR("*"), 0);
+    struct crds *s = state;
+    bool is_gone = e->type == KUBE_DELETED;
+    bool is_crd = str_is(e->collection, CRD_COLLECTION);
+    (void) pthread_mutex_lock(&s->lock);
+    if (is_crd)
+        note_terminating(s, e->name, e->is_deleting && !is_gone);
+    else if (is_gone && map_get(&s->terminating, e->collection))
+        controller_enqueue(q, e->collection, 0);
+    (void) pthread_mutex_unlock(&s->lock);
+    if (is_crd)
+        controller_enqueue(q, is_gone ? KEY_NAMES_FREED : e->name, 0);
 }
 
-static struct kube_request crd_request(enum verb verb, struct str name)
+/* ---- serving ------------------------------------------------------------------------------ */
+
+static struct object_place place_of(const struct registry *kinds, struct str name)
 {
-    return (struct kube_request){
-        .verb = verb, .group = CRD_GROUP, .version = STR("v1"), .resource = CRD_PLURAL, .name = name};
+    return (struct object_place){registry_collection(kinds, STR(CRD_COLLECTION)), STR_NONE, name};
 }
 
-static int list_crds(const struct controller_context *ctx, struct arena *a, struct json **ret_list)
+/* All that a change of makes a difference to what is served. */
+static struct str fingerprint(struct arena *a, const struct json *crd)
 {
-    struct status st;
-    status_init(&st, a);
-    struct kube_request r = crd_request(VERB_LIST, STR_NONE);
-    return kube_request(ctx->client, a, &r, ret_list, &st);
+    const struct json *names = json_at(crd, "status", "acceptedNames", NULL);
+    int64_t generation = json_get_int(json_get(crd, STR("metadata")), STR("generation"), 0);
+    return arena_printf(a, "%.*s %" PRId64 " %d %.*s", STR_ARG(object_meta_text(crd, "uid")),
+                        generation, object_is_deleting(crd),
+                        STR_ARG(names ? json_text(a, names) : STR("")));
 }
 
-/* ---- names -------------------------------------------------------------------------------- */
-
-struct taken {
-    struct arena *arena;
-    const struct json *list;
-    struct str group, self;
-};
-
-static bool names_use(const struct json *names, const char *field, struct str name)
+/* True, and remembered, when something else is served now than this CRD says. */
+static bool must_refresh(struct crds *s, struct arena *a, const struct json *crd)
 {
-    bool is_resource = !str_is(str_of(field), "kind");
-    if (!is_resource)
-        return str_eq(json_get_str(names, STR("kind")), name) || str_eq(json_get_str(names, STR("listKind")), name);
-    if (str_eq(json_get_str(names, STR("plural")), name) || str_eq(json_get_str(names, STR("singular")), name))
-        return true;
-    JSON_FOR_EACH_ITEM(json_get(names, STR("shortNames")), s) {
-        if (str_eq(json_str(s), name))
-            return true;
-    }
-    return false;
-}
-
-static bool is_taken(const struct taken *t, const char *field, struct str name)
-{
-    JSON_FOR_EACH_ITEM(json_get(t->list, STR("items")), crd) {
-        if (str_eq(json_str(json_at(crd, "metadata", "name", NULL)), t->self) ||
-            !str_eq(json_str(json_at(crd, "spec", "group", NULL)), t->group))
-            continue;
-        if (name.n && names_use(json_at(crd, "status", "acceptedNames", NULL), field, name))
-            return true;
-    }
-    return false;
-}
-
-struct verdict {
-    struct json accepted;
-    struct str reason, message; /* of the last conflict; empty: none */
-};
-
-static void judge(const struct taken *t, struct verdict *v, const struct json *names, const char *key,
-                  const char *field, const char *reason)
-{
-    struct str name = json_get_str(names, str_of(key));
-    if (!name.n)
-        return;
-    if (is_taken(t, field, name)) {
-        v->reason = str_of(reason);
-        v->message = arena_printf(t->arena, "\"%.*s\" is already in use", STR_ARG(name));
-        return;
-    }
-    (void) json_set(t->arena, &v->accepted, str_of(key), json_string(name));
-}
-
-static void judge_short_names(const struct taken *t, struct verdict *v, const struct json *names)
-{
-    const struct json *wanted = json_get(names, STR("shortNames"));
-    bool all_free = true;
-    JSON_FOR_EACH_ITEM(wanted, s) {
-        if (is_taken(t, "plural", json_str(s))) {
-            v->reason = STR("ShortNamesConflict");
-            v->message = arena_printf(t->arena, "\"%.*s\" is already in use", STR_ARG(json_str(s)));
-            all_free = false;
-        }
-    }
-    if (json_count(wanted) && all_free)
-        (void) json_set(t->arena, &v->accepted, STR("shortNames"), *wanted);
-}
-
-static struct verdict accept_names(const struct taken *t, const struct json *names)
-{
-    struct verdict v = {.accepted = json_object()};
-    judge(t, &v, names, "plural", "plural", "PluralConflict");
-    judge(t, &v, names, "singular", "plural", "SingularConflict");
-    judge_short_names(t, &v, names);
-    judge(t, &v, names, "kind", "kind", "KindConflict");
-    judge(t, &v, names, "listKind", "kind", "ListKindConflict");
-    const struct json *categories = json_get(names, STR("categories"));
-    if (json_count(categories) && !v.reason.n)
-        (void) json_set(t->arena, &v.accepted, STR("categories"), *categories);
-    if (!json_get(&v.accepted, STR("kind")))
-        (void) json_set(t->arena, &v.accepted, STR("kind"), json_string(STR("")));
-    return v;
-}
-
-/* ---- conditions --------------------------------------------------------------------------- */
-
-static struct json *find_condition(struct json *conditions, const char *type)
-{
-    JSON_FOR_EACH_ITEM(conditions, condition) {
-        if (str_is(json_get_str(condition, STR("type")), type))
-            return condition;
-    }
-    return NULL;
-}
-
-struct condition {
-    const char *type, *status;
-    struct str reason, message;
-};
-
-/* Sets it; the transition time moves only when the status does. */
-static void set_condition(struct arena *a, struct json *conditions, const struct condition *c, struct str now)
-{
-    struct json *at = find_condition(conditions, c->type);
-    if (!at) {
-        at = json_push(a, conditions, json_object());
-        (void) json_set(a, at, STR("type"), json_string(str_of(c->type)));
-    }
-    if (!str_is(json_get_str(at, STR("status")), c->status))
-        (void) json_set(a, at, STR("lastTransitionTime"), json_string(now));
-    (void) json_set(a, at, STR("status"), json_string(str_of(c->status)));
-    (void) json_set(a, at, STR("reason"), json_string(c->reason));
-    (void) json_set(a, at, STR("message"), json_string(c->message));
-}
-
-static void write_status(struct arena *a, struct json *crd, const struct verdict *v, struct str now)
-{
-    struct json *status = json_ensure_object(a, crd, STR("status"));
-    if (!json_is(json_get(status, STR("conditions")), JSON_ARRAY))
-        (void) json_set(a, status, STR("conditions"), json_array());
-    struct json *conditions = json_get(status, STR("conditions"));
-    bool is_accepted = !v->reason.n;
-    struct json *established = find_condition(conditions, "Established");
-    bool was_established = established && str_is(json_get_str(established, STR("status")), "True");
-    struct condition names = {"NamesAccepted", is_accepted ? "True" : "False",
-                              is_accepted ? STR("NoConflicts") : v->reason,
-                              is_accepted ? STR("no conflicts found") : v->message};
-    set_condition(a, conditions, &names, now);
-    /* Once served it stays served, whatever names it asks for later. */
-    if (!was_established) {
-        struct condition e = {"Established", is_accepted ? "True" : "False",
-                              is_accepted ? STR("InitialNamesAccepted") : STR("NotAccepted"),
-                              is_accepted ? STR("the initial names have been accepted")
-                                          : STR("not all names are accepted")};
-        set_condition(a, conditions, &e, now);
-    }
-    (void) json_set(a, status, STR("acceptedNames"), v->accepted);
+    struct str name = object_meta_text(crd, "name"), text = fingerprint(a, crd);
+    struct served *v = map_get(&s->served, name);
+    if (v && str_eq(str_range(v->text, v->n), text))
+        return false;
+    struct served *fresh = mem_zalloc(sizeof(*fresh) + name.n);
+    memcpy(fresh->name, name.p, name.n);
+    fresh->text = mem_dup(text.p, text.n);
+    fresh->n = text.n;
+    served_free(map_put(&s->served, str_range(fresh->name, name.n), fresh));
+    return true;
 }
 
 /* ---- deletion ----------------------------------------------------------------------------- */
 
-/* Deletes one object of the kind; being gone already is as good. */
-static int delete_one(const struct controller_context *ctx, struct arena *a, struct kube_request r, const struct json *item)
+static int64_t now_us(const struct controller_context *ctx)
 {
-    struct status st;
-    status_init(&st, a);
-    r.verb = VERB_DELETE;
-    r.namespace = json_str(json_at(item, "metadata", "namespace", NULL));
-    r.name = json_str(json_at(item, "metadata", "name", NULL));
-    int code = kube_request(ctx->client, a, &r, NULL, &st);
-    return code == -ENOENT ? 0 : code;
+    return ctx->clock->wall_us(ctx->clock);
+}
+
+static struct condition terminating(const char *status, struct str reason, struct str message)
+{
+    return (struct condition){"Terminating", status, reason, message};
+}
+
+/* Writes the condition if it changed; *crd becomes the version written. */
+static int tell(const struct controller_context *ctx, struct arena *a,
+                const struct object_place *at, const struct condition *c, struct json **crd)
+{
+    if (!conditions_set(a, conditions_of(a, *crd), c, now_us(ctx)))
+        return 0;
+    return objects_update(ctx, a, at, "status", *crd, crd);
+}
+
+/* Collections are deleted by namespace; lists come in that order. */
+static int delete_by_namespace(const struct controller_context *ctx, struct arena *a,
+                               const struct kind *kind, const struct json *items)
+{
+    struct object_place at = {kind, STR_NONE, STR_NONE};
+    for (size_t i = 0; i < json_count(items); i++) {
+        struct str namespace = object_meta_text(&items->items[i], "namespace");
+        if (i > 0 && str_eq(namespace, at.namespace))
+            continue;
+        at.namespace = namespace;
+        int r = objects_delete_all(ctx, a, &at);
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 /* How many objects are left, after asking each to go; < 0 on failure. */
-static int64_t delete_instances(const struct controller_context *ctx, struct arena *a, const struct json *crd)
+static int64_t delete_instances(const struct controller_context *ctx, struct arena *a,
+                                struct str collection)
 {
-    struct status st;
-    status_init(&st, a);
-    struct json *list = NULL;
-    const struct json *versions = json_at(crd, "spec", "versions", NULL);
-    struct kube_request r = {.verb = VERB_LIST,
-                             .group = json_str(json_at(crd, "spec", "group", NULL)),
-                             .resource = json_str(json_at(crd, "spec", "names", "plural", NULL))};
-    JSON_FOR_EACH_ITEM(versions, version) {
-        if (json_get_bool(version, STR("served"), false))
-            r.version = json_get_str(version, STR("name"));
-    }
-    int code = kube_request(ctx->client, a, &r, &list, &st);
-    if (code == -ENOENT)
-        return 0; /* it was never served */
-    if (code < 0)
-        return code;
-    JSON_FOR_EACH_ITEM(json_get(list, STR("items")), item) {
-        code = delete_one(ctx, a, r, item);
-        if (code < 0)
-            return code;
-    }
-    code = kube_request(ctx->client, a, &r, &list, &st);
-    return code < 0 ? code : (int64_t) json_count(json_get(list, STR("items")));
+    CLEANUP(registry_unrefp) struct registry *kinds = kube_kinds(ctx->client);
+    struct object_place all = {objects_kind(kinds, collection), STR_NONE, STR_NONE};
+    struct json *items = NULL;
+    if (!all.kind)
+        return 0;
+    int r = objects_list(ctx, a, &all, &items);
+    if (r < 0 || !json_count(items))
+        return r;
+    r = delete_by_namespace(ctx, a, all.kind, items);
+    if (r == 0)
+        r = objects_list(ctx, a, &all, &items);
+    return r < 0 ? r : (int64_t) json_count(items);
 }
 
-static int64_t finish_deletion(const struct controller_context *ctx, struct arena *a, struct json *crd)
+static int64_t let_go(const struct controller_context *ctx, struct arena *a,
+                      const struct object_place *at, const struct condition *last, struct json *crd)
 {
-    struct status st;
-    status_init(&st, a);
-    int64_t n_left = delete_instances(ctx, a, crd);
-    if (n_left != 0)
-        return n_left < 0 ? n_left : CLEANUP_AGAIN_MS;
-    struct json *finalizers = json_at(crd, "metadata", "finalizers", NULL);
-    for (size_t i = 0; i < json_count(finalizers);) {
-        if (str_is(json_str(&finalizers->items[i]), CLEANUP_FINALIZER))
-            json_remove_at(finalizers, i);
-        else
-            i++;
+    int r = tell(ctx, a, at, last, &crd);
+    if (r == 0)
+        r = objects_drop_finalizer(ctx, a, at, crd, CLEANUP_FINALIZER);
+    return r == -ENOENT ? 0 : r;
+}
+
+static int64_t finish_deletion(struct crds *s, const struct controller_context *ctx,
+                               struct arena *a, const struct object_place *at, struct json *crd)
+{
+    if (!object_has_finalizer(crd, CLEANUP_FINALIZER))
+        return 0;
+    const struct condition never =
+        terminating("False", STR("NeverEstablished"), STR("resource was never established"));
+    if (!conditions_is_true(conditions_of(a, crd), "Established"))
+        return let_go(ctx, a, at, &never, crd);
+    const struct condition begun = terminating("True", STR("InstanceDeletionInProgress"),
+                                               STR("CustomResource deletion is in progress"));
+    int r = tell(ctx, a, at, &begun, &crd);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    /* No new objects from here on. */
+    if (must_refresh(s, a, crd))
+        kube_refresh_kinds(ctx->client);
+    int64_t n_left = delete_instances(ctx, a, at->name);
+    if (n_left < 0) {
+        const struct condition failed =
+            terminating("True", STR("InstanceDeletionFailed"),
+                        STR("could not issue all deletes; they will be tried again"));
+        (void) tell(ctx, a, at, &failed, &crd);
+        return n_left;
     }
-    struct kube_request r = crd_request(VERB_UPDATE, json_str(json_at(crd, "metadata", "name", NULL)));
-    r.body = crd;
-    int code = kube_request(ctx->client, a, &r, NULL, &st);
-    return code == -ENOENT ? 0 : code;
+    if (n_left > 0)
+        return CLEANUP_AGAIN_MS;
+    const struct condition done =
+        terminating("False", STR("InstanceDeletionCompleted"), STR("removed all instances"));
+    return let_go(ctx, a, at, &done, crd);
+}
+
+/* ---- establishing ------------------------------------------------------------------------- */
+
+/* True when that changed anything. */
+static bool write_names(const struct controller_context *ctx, struct arena *a, struct json *crd,
+                        const struct crd_verdict *v)
+{
+    struct json *conditions = conditions_of(a, crd);
+    bool is_accepted = !v->reason.n;
+    const struct condition names = {"NamesAccepted", is_accepted ? "True" : "False",
+                                    is_accepted ? STR("NoConflicts") : v->reason,
+                                    is_accepted ? STR("no conflicts found") : v->message};
+    const struct condition not_yet = {"Established", "False",
+                                      is_accepted ? STR("Installing") : STR("NotAccepted"),
+                                      is_accepted ? STR("the initial names have been accepted")
+                                                  : STR("not all names are accepted")};
+    bool has_changed = conditions_set(a, conditions, &names, now_us(ctx));
+    /* Once served it stays served, whatever names it asks for later. */
+    if (!conditions_is_true(conditions, "Established"))
+        has_changed |= conditions_set(a, conditions, &not_yet, now_us(ctx));
+    struct json *status = json_get(crd, STR("status"));
+    const struct json *had = json_get(status, STR("acceptedNames"));
+    if (had && json_equal(had, &v->accepted))
+        return has_changed;
+    (void) json_set(a, status, STR("acceptedNames"), v->accepted);
+    return true;
+}
+
+static int accept_names(const struct controller_context *ctx, struct arena *a,
+                        const struct object_place *at, struct json **crd)
+{
+    struct object_place all = {at->kind, STR_NONE, STR_NONE};
+    struct json *others = NULL;
+    int r = objects_list(ctx, a, &all, &others);
+    if (r < 0)
+        return r;
+    struct crd_verdict v = crd_judge_names(a, *crd, others);
+    return write_names(ctx, a, *crd, &v) ? objects_update(ctx, a, at, "status", *crd, crd) : 0;
+}
+
+/* Its names are accepted, then it is served, then it says so: whoever reads that can rely on it. */
+static int64_t establish(struct crds *s, const struct controller_context *ctx, struct arena *a,
+                         const struct object_place *at, struct json *crd)
+{
+    int r = accept_names(ctx, a, at, &crd);
+    if (r < 0)
+        return r == -ENOENT ? 0 : r;
+    struct json *conditions = conditions_of(a, crd);
+    bool was_established = conditions_is_true(conditions, "Established");
+    bool is_new = !was_established && conditions_is_true(conditions, "NamesAccepted");
+    bool is_stale = (is_new || was_established) && must_refresh(s, a, crd);
+    if (is_stale && was_established)
+        controller_enqueue(s->queue, KEY_REFRESH, 0); /* once for all that are waiting */
+    else if (is_stale)
+        kube_refresh_kinds(ctx->client);
+    if (!is_new)
+        return 0;
+    const struct condition established = {"Established", "True", STR("InitialNamesAccepted"),
+                                          STR("the initial names have been accepted")};
+    (void) conditions_set(a, conditions, &established, now_us(ctx));
+    r = objects_update(ctx, a, at, "status", crd, NULL);
+    return r == -ENOENT ? 0 : r;
 }
 
 /* ---- reconcile ---------------------------------------------------------------------------- */
 
-static int64_t wake_all(struct controller_queue *q, const struct controller_context *ctx)
+/* A name that became free may be what another one is waiting for. */
+static int64_t wake_refused(struct crds *s, const struct controller_context *ctx, struct arena *a,
+                            const struct registry *kinds)
 {
-    ARENA_AUTO a = arena_new();
-    struct json *list = NULL;
-    int code = list_crds(ctx, a, &list);
-    if (code < 0)
-        return code;
-    JSON_FOR_EACH_ITEM(json_get(list, STR("items")), crd)
-        controller_enqueue(q, json_str(json_at(crd, "metadata", "name", NULL)), 0);
-    api_refresh_registry(ctx->api);
-    return 0;
-}
-
-static int64_t establish(const struct controller_context *ctx, struct arena *a, struct json *crd)
-{
-    struct status st;
-    status_init(&st, a);
-    struct json *list = NULL;
-    int code = list_crds(ctx, a, &list);
-    if (code < 0)
-        return code;
-    struct str name = json_str(json_at(crd, "metadata", "name", NULL));
-    struct taken t = {a, list, json_str(json_at(crd, "spec", "group", NULL)), name};
-    struct verdict v = accept_names(&t, json_at(crd, "spec", "names", NULL));
-    char now[CLOCK_SECONDS_BYTES];
-    clock_format_seconds(ctx->clock->wall_us(ctx->clock), now);
-    write_status(a, crd, &v, str_of(now));
-    struct kube_request r = crd_request(VERB_UPDATE, name);
-    r.subresource = STR("status");
-    r.body = crd;
-    code = kube_request(ctx->client, a, &r, NULL, &st);
-    if (code < 0)
-        return code == -ENOENT ? 0 : code;
-    api_refresh_registry(ctx->api);
+    struct object_place all = place_of(kinds, STR_NONE);
+    struct json *crds = NULL;
+    int r = objects_list(ctx, a, &all, &crds);
+    if (r < 0)
+        return r;
+    JSON_FOR_EACH_ITEM (crds, crd)
+        if (!conditions_is_true(json_at(crd, "status", "conditions", NULL), "NamesAccepted"))
+            controller_enqueue(s->queue, object_meta_text(crd, "name"), 0);
+    kube_refresh_kinds(ctx->client);
     return 0;
 }
 
 static int64_t reconcile(void *state, const struct controller_context *ctx, struct str key)
 {
-    if (str_is(key, "*"))
-        return wake_all(state, ctx);
+    struct crds *s = state;
     ARENA_AUTO a = arena_new();
-    struct status st;
-    status_init(&st, a);
+    CLEANUP(registry_unrefp) struct registry *kinds = kube_kinds(ctx->client);
+    if (str_eq(key, KEY_NAMES_FREED))
+        return wake_refused(s, ctx, a, kinds);
+    if (str_eq(key, KEY_REFRESH)) {
+        kube_refresh_kinds(ctx->client);
+        return 0;
+    }
+    struct object_place at = place_of(kinds, key);
     struct json *crd = NULL;
-    struct kube_request r = crd_request(VERB_GET, key);
-    int code = kube_request(ctx->client, a, &r, &crd, &st);
-    if (code < 0)
-        return code == -ENOENT ? 0 : code;
-    return json_at(crd, "metadata", "deletionTimestamp", NULL) ? finish_deletion(ctx, a, crd)
-                                                               : establish(ctx, a, crd);
+    int r = objects_get(ctx, a, &at, &crd);
+    if (r < 0) {
+        if (r == -ENOENT)
+            served_free(map_remove(&s->served, key));
+        return r == -ENOENT ? 0 : r;
+    }
+    return object_is_deleting(crd) ? finish_deletion(s, ctx, a, &at, crd)
+                                   : establish(s, ctx, a, &at, crd);
 }
 
-const struct controller crd_controller = {
-    .name = "customresourcedefinitions", .start = start, .on_event = on_event, .reconcile = reconcile};
+const struct controller crd_controller = {.name = "customresourcedefinitions",
+                                          .start = start,
+                                          .on_event = on_event,
+                                          .reconcile = reconcile,
+                                          .stop = stop};

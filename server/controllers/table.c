@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every controller of the server, one line each; the runner starts them all. */
+#include "controllers/accounts.h"
+#include "controllers/aggregation.h"
 #include "controllers/crd.h"
+#include "controllers/events.h"
+#include "controllers/namespace.h"
+#include "controllers/protection.h"
 
 const struct controller *const controllers[] = {
     &crd_controller,
+    &namespace_controller,
+    &accounts_controller,
+    &protection_controller,
+    &aggregation_controller,
+    &events_controller,
     NULL,
 };

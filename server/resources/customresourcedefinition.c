@@ -6,6 +6,7 @@
 #include "api/object_meta.h"
 #include "schema/schema.h"
 
+#define CLEANUP_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 #define APPROVAL "api-approved.kubernetes.io"
 #define APPROVAL_SEE "see https://github.com/kubernetes/enhancements/pull/1111"
 
@@ -144,7 +145,6 @@ static void prepare(struct hook_context *h, const struct json *old, struct json 
 {
     if (is_status_write(h))
         return;
-    warn_of_rules(h, object);
     if (!old)
         begin_status(h->arena, object);
     default_stored_versions(h->arena, object);
@@ -156,6 +156,58 @@ static void prepare(struct hook_context *h, const struct json *old, struct json 
     struct json status = json_clone(h->arena, json_get(object, STR("status")));
     (void) json_push(h->arena, json_get(&status, STR("storedVersions")), json_string(stored));
     (void) json_set(h->arena, object, STR("status"), status);
+}
+
+/* ---- deleting ----------------------------------------------------------------------------- */
+
+static struct json terminating(struct hook_context *h)
+{
+    char now[CLOCK_SECONDS_BYTES];
+    clock_format_seconds(h->now_us, now);
+    const struct {
+        const char *key;
+        struct str value;
+    } fields[] = {
+        {"type", STR("Terminating")},
+        {"status", STR("True")},
+        {"lastTransitionTime", arena_str(h->arena, str_of(now))},
+        {"reason", STR("InstanceDeletionPending")},
+        {"message", STR("CustomResourceDefinition marked for deletion; CustomResource deletion "
+                        "will begin soon")},
+    };
+    struct json c = json_object();
+    for (size_t i = 0; i < N_ELEMENTS(fields); i++)
+        (void) json_append_member(h->arena, &c, str_of(fields[i].key),
+                                  json_string(fields[i].value));
+    return c;
+}
+
+static struct json *ensure_array(struct arena *a, struct json *object, struct str key)
+{
+    struct json *there = json_get(object, key);
+    return json_is(there, JSON_ARRAY) ? there : json_set(a, object, key, json_array());
+}
+
+/* The first delete hands it to the controller, which deletes the objects before it. */
+static void prepare_delete(struct hook_context *h, struct json *object)
+{
+    struct json *status = json_ensure_object(h->arena, object, STR("status"));
+    struct json *conditions = ensure_array(h->arena, status, STR("conditions"));
+    struct json *meta = json_get(object, STR("metadata"));
+    (void) json_remove(meta, STR("deletionGracePeriodSeconds"));
+    struct json *finalizers = ensure_array(h->arena, meta, STR("finalizers"));
+    if (has_item(finalizers, STR(CLEANUP_FINALIZER)))
+        return;
+    (void) json_push(h->arena, finalizers, json_string(STR(CLEANUP_FINALIZER)));
+    for (size_t i = 0; i < conditions->n; i++)
+        if (str_is(json_get_str(&conditions->items[i], STR("type")), "Terminating"))
+            json_remove_at(conditions, i--);
+    (void) json_push(h->arena, conditions, terminating(h));
+}
+
+static bool must_stay(const struct json *object)
+{
+    return !json_str(json_at(object, "metadata", "deletionTimestamp", NULL)).n;
 }
 
 /* ---- rules -------------------------------------------------------------------------------- */
@@ -257,6 +309,8 @@ static void validate(struct hook_context *h, const struct json *object, struct c
     }
     crd_check_spec(json_get(object, STR("spec")), causes);
     check_stored_versions(object, causes);
+    if (causes->n == 0)
+        warn_of_rules(h, object);
 }
 
 static bool is_established(const struct json *crd)
@@ -297,4 +351,6 @@ const struct kind_hooks customresourcedefinition_hooks = {
     .prepare = prepare,
     .validate = validate,
     .validate_update = validate_update,
+    .prepare_delete = prepare_delete,
+    .must_stay = must_stay,
 };

@@ -55,6 +55,8 @@ static void prepare_delete(struct hook_context *h, struct json *object)
 {
     struct json *status = json_ensure_object(h->arena, object, STR("status"));
     (void) json_set(h->arena, status, STR("phase"), json_string(STR("Terminating")));
+    /* Marked by its own storage in kube-apiserver, which knows no grace. */
+    (void) json_remove(json_get(object, STR("metadata")), STR("deletionGracePeriodSeconds"));
 }
 
 /* ---- rules -------------------------------------------------------------------------------- */
