@@ -357,6 +357,11 @@ int body_check_fields(struct call *c, struct json *object, const struct json_dup
     return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
 }
 
+int body_fail_quoted(struct call *c, struct str value, struct str why)
+{
+    return fail_fields(c, value, why);
+}
+
 int body_fail_patched(struct call *c, const struct json *object, struct str why)
 {
     return fail_fields(c, body_quote(c, object), why);

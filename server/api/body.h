@@ -22,6 +22,8 @@ int body_check_type(struct call *c, const struct json *object);
  * Removes the unknown ones from object. from_patch: the object came about by a patch, so the failure is a 422 that quotes it. */
 int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
                       bool from_patch);
+/* 422 that blames the patch, quoting `value` as what is bad. */
+int body_fail_quoted(struct call *c, struct str value, struct str why);
 /* 422 of an object that a patch made: quotes it and says why. */
 int body_fail_patched(struct call *c, const struct json *object, struct str why);
 /* Decodes as Go would (see decode.h): 400 on a wrong JSON type, in the words of Go's decoder. */

@@ -203,8 +203,7 @@ static int build_patched(struct call *c, const struct json *old, struct json **r
     int r = p->type == MEDIA_PATCH_JSON ? patch_json(c->arena, scale, p->patch, &patched, &error)
                                         : patch_merge(c->arena, scale, p->patch, &patched, &error);
     if (r < 0)
-        return status_fail(&c->status, error.kind == PATCH_BAD_REQUEST ? 400 : 422,
-                           error.kind == PATCH_BAD_REQUEST ? "BadRequest" : "Invalid", "%.*s", STR_ARG(error.message));
+        return patch_fail(c, &error);
     return object_for_update(c, old, json_new(c->arena, json_clone(c->arena, patched)), ret_new);
 }
 

@@ -97,6 +97,26 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
 
 /* ---- the other three ---------------------------------------------------------------------- */
 
+int patch_fail(struct call *c, const struct patch_error *e)
+{
+    switch (e->kind) {
+    case PATCH_INVALID:
+        (void) status_fail(&c->status, 422, "Invalid", "%.*s", STR_ARG(e->message));
+        c->status.has_details = true;
+        break;
+    case PATCH_TOO_LARGE:
+        (void) status_fail(&c->status, 413, "RequestEntityTooLarge", "%.*s", STR_ARG(e->message));
+        break;
+    case PATCH_WRONG_TYPE:
+        return body_fail_quoted(c, e->value, e->message);
+    case PATCH_BAD_REQUEST:
+    case PATCH_FAILED: /* kube-apiserver answers 500; it is the patch that is bad */
+        (void) status_bad_request(&c->status, "%.*s", STR_ARG(e->message));
+        break;
+    }
+    return -EINVAL;
+}
+
 static int run_patch(struct call *c, const struct patch *p, const struct json *old, struct json **ret_new)
 {
     struct patch_error error = {0};
@@ -111,15 +131,7 @@ static int run_patch(struct call *c, const struct patch *p, const struct json *o
     default:
         r = patch_strategic(c->arena, old, p->value, c->kind->schema, ret_new, &error);
     }
-    if (r == 0)
-        return 0;
-    if (error.kind == PATCH_BAD_REQUEST)
-        return status_bad_request(&c->status, "%.*s", STR_ARG(error.message));
-    if (error.kind == PATCH_INVALID) {
-        (void) status_fail(&c->status, 422, "Invalid", "%.*s", STR_ARG(error.message));
-        c->status.has_details = true;
-    }
-    return r;
+    return r < 0 ? patch_fail(c, &error) : 0;
 }
 
 /* The patched object must still be this object. */
