@@ -20,6 +20,7 @@
 
 #define MAX_THREADS 64
 #define DRAIN_MS 8000
+#define MAX_SHUTDOWN_DELAY_S 600
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define ADMIN_DAYS 3650
 
@@ -36,6 +37,7 @@ const struct option_spec serve_options[] = {
     {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
     {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1, 86400},
     {"history-bytes", OPTION_INT, "67108864", "memory for superseded versions", 1048576, (int64_t) 1 << 40},
+    {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends", 0, MAX_SHUTDOWN_DELAY_S},
     {"log-level", OPTION_TEXT, "info", "error, warning, info or debug", 0, 0},
     {0},
 };
@@ -55,7 +57,7 @@ struct server {
     struct api_server *door;
     struct kube_client *client;
     struct controller_runner *controllers;
-    struct loop_timer *drain_timer;
+    struct loop_timer *stop_timer;
     atomic_bool is_stopping;
 };
 
@@ -236,6 +238,17 @@ static void stop_loops(void *arg)
         loop_stop(s->loops[i]);
 }
 
+static void drain(void *arg)
+{
+    struct server *s = arg;
+    loop_timer_free(s->stop_timer);
+    listener_close(s->listener);
+    api_server_drain(s->door, stop_loops, s);
+    s->stop_timer = loop_timer_new(s->loops[0], stop_loops, s);
+    loop_timer_start(s->stop_timer, DRAIN_MS, 0);
+}
+
+/* From the first signal on we are not ready; whoever sends us requests has the delay to notice. A second ends at once. */
 static void on_stop_signal(void *arg, int number)
 {
     struct server *s = arg;
@@ -244,10 +257,8 @@ static void on_stop_signal(void *arg, int number)
         return;
     }
     log_info("stopping", LOG_INT("signal", number));
-    listener_close(s->listener);
-    api_server_drain(s->door, stop_loops, s);
-    s->drain_timer = loop_timer_new(s->loops[0], stop_loops, s);
-    loop_timer_start(s->drain_timer, DRAIN_MS, 0);
+    s->stop_timer = loop_timer_new(s->loops[0], drain, s);
+    loop_timer_start(s->stop_timer, option_int(s->options, "shutdown-delay-seconds") * 1000, 0);
 }
 
 static void on_reload_signal(void *arg, int number)
@@ -291,7 +302,7 @@ static void close_parts(struct server *s)
     else
         kube_client_free(s->client);
     listener_free(s->listener);
-    loop_timer_free(s->drain_timer);
+    loop_timer_free(s->stop_timer);
     api_server_free(s->door);
     for (size_t i = 0; i < s->n_loops; i++)
         loop_free(s->loops[i]);

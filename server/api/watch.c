@@ -447,6 +447,10 @@ void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watc
     start_answer(x, headers, n_headers);
     http_on_closed(x, on_peer_gone, w);
     http_on_drained(x, on_drained, w);
+    if (!h->is_following) { /* drained: the server is about to end */
+        watcher_end(w);
+        return;
+    }
     if (request->is_from_start) {
         w->state = WATCHER_INITIAL;
         load_initial(w);

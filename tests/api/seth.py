@@ -49,10 +49,12 @@ def wait_until(condition, seconds=30, what="condition"):
 
 
 class Server:
-    def __init__(self, *options, data_dir=None, environment=None):
+    def __init__(self, *options, data_dir=None, environment=None, is_trusted=True):
+        """is_trusted=False: the certificate is not of its own authority, so clients do not verify it."""
         self.own_dir = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="seth-test-"))
         self.options, self.environment, self.port, self.process = options, environment or {}, 0, None
+        self.is_trusted = is_trusted
         self.start()
 
     def start(self, is_ready=True):
@@ -85,6 +87,8 @@ class Server:
 
     def context(self, with_certificate=True):
         ctx = ssl.create_default_context(cafile=str(self.dir / "ca.pem"))
+        if not self.is_trusted:
+            ctx.check_hostname, ctx.verify_mode = False, ssl.CERT_NONE
         if with_certificate:
             ctx.load_cert_chain(self.dir / "admin.pem", self.dir / "admin-key.pem")
         return ctx
