@@ -66,7 +66,7 @@ struct json strategic_plain(struct arena *a, const struct json *value)
     }
     out.members = arena_alloc(a, value->n * sizeof(*out.members));
     JSON_FOR_EACH_MEMBER (value, m) {
-        if (m->value.type != JSON_NULL && !is_directive(json_str(&m->key)))
+        if (m->value.type != JSON_NULL && !json_get(&m->value, STR(STRATEGIC_PATCH)))
             out.members[out.n++] = (struct json_member){m->key, strategic_plain(a, &m->value)};
     }
     return out;
@@ -201,7 +201,9 @@ static int delete_from(struct map_merge *m, struct str name, const struct json *
 static int merge_member(struct map_merge *m, struct str name, const struct json *change)
 {
     struct json *old = find_old(m, name), merged;
-    if (change->type == JSON_NULL) {
+    bool is_map = old && old->type == JSON_OBJECT && change->type == JSON_OBJECT;
+    /* A directive that meets nothing to direct takes its place away. */
+    if (change->type == JSON_NULL || (!is_map && json_get(change, STR(STRATEGIC_PATCH)))) {
         if (old)
             member_of(old)->key.type = JSON_NULL;
         m->has_removed = true;
@@ -209,7 +211,7 @@ static int merge_member(struct map_merge *m, struct str name, const struct json 
     }
     int r = 0;
     const struct schema *schema = member_schema(m->schema, name, m->depth);
-    if (old && old->type == JSON_OBJECT && change->type == JSON_OBJECT)
+    if (is_map)
         r = strategic_merge_map(m->s, schema, old, change, m->depth + 1, &merged);
     else if (old && old->type == JSON_ARRAY && change->type == JSON_ARRAY)
         r = strategic_merge_list(m->s, schema, old, change, &merged);
@@ -246,6 +248,17 @@ static void drop_removed(struct map_merge *m)
         m->out.n = n;
 }
 
+/* A map of its own, with the members of one that may be shared. */
+static struct json copy_of(struct arena *a, const struct json *object, size_t n_more)
+{
+    struct json copy = json_object();
+    copy.members = arena_alloc(a, (json_count(object) + n_more + 1) * sizeof(*copy.members));
+    copy.n = (uint32_t) json_count(object);
+    if (copy.n)
+        memcpy(copy.members, object->members, copy.n * sizeof(*copy.members));
+    return copy;
+}
+
 static int apply_directive(struct strategic *s, const struct json *directive,
                            const struct json *patch, struct json *ret)
 {
@@ -256,19 +269,9 @@ static int apply_directive(struct strategic *s, const struct json *directive,
     }
     if (!what.p || !str_is(what, "replace"))
         return strategic_fail_directive(s, directive, patch);
-    *ret = strategic_plain(s->arena, patch);
+    *ret = copy_of(s->arena, patch, 0);
+    (void) json_remove(ret, STR(STRATEGIC_PATCH));
     return 0;
-}
-
-/* A map of its own, with the members of one that may be shared. */
-static struct json copy_of(struct arena *a, const struct json *object, size_t n_more)
-{
-    struct json copy = json_object();
-    copy.members = arena_alloc(a, (json_count(object) + n_more + 1) * sizeof(*copy.members));
-    copy.n = (uint32_t) json_count(object);
-    if (copy.n)
-        memcpy(copy.members, object->members, copy.n * sizeof(*copy.members));
-    return copy;
 }
 
 int strategic_merge_map(struct strategic *s, const struct schema *schema, const struct json *old,

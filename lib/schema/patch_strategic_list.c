@@ -286,7 +286,7 @@ int strategic_merge_list(struct strategic *s, const struct schema *schema, const
                          const struct json *patch, struct json *ret)
 {
     if (!schema || !schema->patch_merge) {
-        *ret = strategic_plain(s->arena, patch);
+        *ret = *patch;
         return 0;
     }
     int r = check_items(s, old, patch);

@@ -101,6 +101,9 @@ TEST(merges_maps)
         {"{'data':{'a':'1'}}", "{'data':{'$patch':'replace','only':'x'}}", "{'data':{'only':'x'}}",
          NULL, 0},
         {"{'data':{'a':'1'}}", "{'$patch':'delete'}", "{}", NULL, 0},
+        {"{'data':{'a':'1'}}", "{'data':{'$patch':'replace','b':null}}", "{'data':{'b':null}}",
+         NULL, 0},
+        {"{}", "{'data':{'$patch':'replace','b':'1'}}", "{}", NULL, 0},
         {"{'data':{'a':'1'}}", "{'data':{'$patch':'delete'}}", "{'data':{}}", NULL, 0},
         {"{'data':{'a':'1'}}", "{'data':{'$patch':'bad'}}", NULL,
          "unknown patch type: bad in map: map[$patch:bad]", PATCH_FAILED},
@@ -113,7 +116,7 @@ TEST(merges_maps)
         {"{}",
          "{'spec':{'strategy':{'type':null,'$retainKeys':['x']},'containers':[{'$patch':'delete','"
          "name':'a'}]}}",
-         "{'spec':{'strategy':{},'containers':[]}}", NULL, 0},
+         "{'spec':{'strategy':{'$retainKeys':['x']},'containers':[]}}", NULL, 0},
         {"{'data':{}}", "{'data':'x'}", NULL, "cannot restore map from string", PATCH_WRONG_TYPE},
         {"{}", "{'spec':5}", NULL, "cannot restore struct from: int64", PATCH_WRONG_TYPE},
         {"{'spec':{}}", "{'spec':{'containers':{}}}", NULL, "cannot restore slice from map",
@@ -204,7 +207,10 @@ TEST(orders_lists)
          "{'spec':{'$setElementOrder/"
          "containers':[{'name':'b'},{'name':'a'}],'containers':[{'name':'b'},{'name':'a'}]}}",
          "{'spec':{'containers':[{'name':'b'},{'name':'a'}]}}", NULL, 0},
-        /* A list without merge key is replaced. */
+        /* A list without merge key is replaced by what the patch has, directives too. */
+        {"{'spec':{'tolerations':[{'key':'a'}]}}",
+         "{'spec':{'tolerations':[{'key':'a','$patch':'delete'},{'key':'c'}]}}",
+         "{'spec':{'tolerations':[{'key':'a','$patch':'delete'},{'key':'c'}]}}", NULL, 0},
         {"{'spec':{'tolerations':[{'key':'a'},{'key':'b'}]}}",
          "{'spec':{'tolerations':[{'key':'c'}]}}", "{'spec':{'tolerations':[{'key':'c'}]}}", NULL,
          0},
