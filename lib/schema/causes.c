@@ -163,9 +163,14 @@ void causes_init(struct causes *c, struct arena *a)
     c->last = &c->first;
 }
 
+bool causes_are_full(const struct causes *c)
+{
+    return c->n >= CAUSES_MAX || c->n_bytes >= CAUSES_MAX_BYTES;
+}
+
 struct causes_mark causes_mark(const struct causes *c)
 {
-    return (struct causes_mark){.last = c->last, .n = c->n};
+    return (struct causes_mark){.last = c->last, .n = c->n, .n_bytes = c->n_bytes};
 }
 
 void causes_rewind(struct causes *c, struct causes_mark mark)
@@ -173,12 +178,14 @@ void causes_rewind(struct causes *c, struct causes_mark mark)
     c->last = mark.last;
     *c->last = NULL;
     c->n = mark.n;
+    c->n_bytes = mark.n_bytes;
 }
 
 static void append(struct causes *c, enum cause_type type, struct str field, struct str message)
 {
     struct cause *cause = ARENA_NEW(c->arena, struct cause);
     *cause = (struct cause){.type = type, .field = field, .message = message};
+    c->n_bytes += field.n + message.n;
     *c->last = cause;
     c->last = &cause->next;
 }
@@ -186,7 +193,9 @@ static void append(struct causes *c, enum cause_type type, struct str field, str
 void causes_add_text(struct causes *c, enum cause_type type, struct str field,
                      const struct json *value, struct str detail)
 {
-    if (c->n++ >= CAUSES_MAX)
+    bool is_full = causes_are_full(c);
+    c->n++;
+    if (is_full)
         return;
     BUF_AUTO b = {0};
     buf_append_str(&b, str_of(kinds[type].text));
@@ -203,6 +212,8 @@ void causes_add_text(struct causes *c, enum cause_type type, struct str field,
 
 static struct str field_text(struct causes *c, const struct field_path *field)
 {
+    if (causes_are_full(c))
+        return STR("");
     return field ? field_path_text(c->arena, field) : STR("<nil>");
 }
 

@@ -4,8 +4,11 @@
 
 #include "schema/schema_internal.h"
 
+#define MAX_FAST_PATTERNS 1000 /* of a schema; machine code takes pages */
+
 struct compiler {
     struct arena *arena;
+    size_t n_patterns;
     struct str error;
 };
 
@@ -126,7 +129,8 @@ static int read_text_rules(struct compiler *c, const struct json *source, struct
     struct str pattern = json_get_str(source, STR("pattern"));
     if (pattern.n) {
         struct str why = {0};
-        if (pattern_compile(c->arena, pattern, &r->pattern, &why) < 0)
+        if (pattern_compile(c->arena, pattern, c->n_patterns++ < MAX_FAST_PATTERNS, &r->pattern,
+                            &why) < 0)
             return fail(c, "%.*s", STR_ARG(why));
         r->pattern_text = pattern;
     }

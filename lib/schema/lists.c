@@ -88,6 +88,17 @@ static void find_duplicates_small(struct list_walk *w, const struct schema *s,
     }
 }
 
+/* The text of what identifies an item. */
+static struct str identity(struct arena *a, const struct schema *s, const struct json *item)
+{
+    struct json key = *item;
+    if (s->list_type == SCHEMA_LIST_MAP)
+        key = keys_of(a, s, item);
+    BUF_AUTO text = {0};
+    causes_write_json(a, &text, &key, SIZE_MAX);
+    return arena_str(a, buf_str(&text));
+}
+
 static void find_duplicates_large(struct list_walk *w, const struct schema *s,
                                   const struct json *list, const struct field_path *at)
 {
@@ -95,12 +106,7 @@ static void find_duplicates_large(struct list_walk *w, const struct schema *s,
     struct map seen = {0};
     static char once, twice; /* marks only: their addresses tell them apart */
     for (size_t i = 0; i < list->n; i++) {
-        struct json key = list->items[i];
-        if (s->list_type == SCHEMA_LIST_MAP)
-            key = keys_of(a, s, &key);
-        BUF_AUTO text = {0};
-        causes_write_json(a, &text, &key, SIZE_MAX);
-        struct str name = arena_str(a, buf_str(&text));
+        struct str name = identity(a, s, &list->items[i]);
         void *before = map_put(&seen, name, &once);
         if (before)
             (void) map_put(&seen, name, &twice);
@@ -108,6 +114,41 @@ static void find_duplicates_large(struct list_walk *w, const struct schema *s,
             add_duplicate(w, s, list, i, at);
     }
     map_done(&seen);
+}
+
+/* ---- items by their keys ------------------------------------------------------------------ */
+
+struct schema_items schema_items_of(const struct schema *schema, const struct json *list)
+{
+    struct schema_items items = {0};
+    if (schema->list_type != SCHEMA_LIST_MAP || !json_is(list, JSON_ARRAY))
+        return items;
+    items.schema = schema;
+    items.list = list;
+    if (list->n <= SMALL_LIST)
+        return items;
+    items.arena = arena_new();
+    JSON_FOR_EACH_ITEM (list, item)
+        (void) map_put(&items.index, identity(items.arena, schema, item), item);
+    return items;
+}
+
+const struct json *schema_items_find(const struct schema_items *items, const struct json *item)
+{
+    if (!items->schema || !json_is(item, JSON_OBJECT))
+        return NULL;
+    if (items->arena)
+        return map_get(&items->index, identity(items->arena, items->schema, item));
+    JSON_FOR_EACH_ITEM (items->list, candidate)
+        if (json_is(candidate, JSON_OBJECT) && same_keys(items->schema, candidate, item))
+            return candidate;
+    return NULL;
+}
+
+void schema_items_done(struct schema_items *items)
+{
+    map_done(&items->index);
+    arena_free(items->arena);
 }
 
 /* ---- the walk ----------------------------------------------------------------------------- */

@@ -46,15 +46,15 @@ static pcre2_code *compile(struct arena *a, struct str text, struct str *ret_err
     return compiled;
 }
 
-int pattern_compile(struct arena *a, struct str text, const struct pattern **ret_pattern,
-                    struct str *ret_error)
+int pattern_compile(struct arena *a, struct str text, bool is_fast,
+                    const struct pattern **ret_pattern, struct str *ret_error)
 {
     pcre2_code *code = compile(a, text, ret_error);
     if (!code)
         return -EINVAL;
     struct pattern *p = ARENA_NEW(a, struct pattern);
     p->code = code;
-    p->has_jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
+    p->has_jit = is_fast && pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
     arena_on_free(a, free_pattern, p);
     *ret_pattern = p;
     return 0;

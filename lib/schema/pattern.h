@@ -7,15 +7,16 @@
 #include "base/buf.h"
 
 #define PATTERN_MAX_BYTES (64 * 1024)
-#define PATTERN_MATCH_LIMIT 1000000 /* steps of one match; past them the text counts as no match \
-                                     */
+#define PATTERN_MATCH_LIMIT \
+    100000 /* steps of one match; past them the text counts as no match \
+            */
 
 struct pattern;
 
-/* Compiles for matching; shared by threads, freed with the arena. -EINVAL: *ret_error says why, as
- * Go does: error parsing regexp: missing closing ): `(` */
-int pattern_compile(struct arena *a, struct str text, const struct pattern **ret_pattern,
-                    struct str *ret_error);
+/* Compiles for matching, to machine code if is_fast; shared by threads, freed with the arena.
+ * -EINVAL: *ret_error says why, as Go does: error parsing regexp: missing closing ): `(` */
+int pattern_compile(struct arena *a, struct str text, bool is_fast,
+                    const struct pattern **ret_pattern, struct str *ret_error);
 /* As pattern_compile() without the result. The error is in the arena. */
 int pattern_check(struct arena *a, struct str text, struct str *ret_error);
 

@@ -11,18 +11,21 @@ struct unknown_list {
 
 struct pruning {
     struct arena *arena;
-    bool lists; /* the caller wants to know */
+    bool lists;     /* the caller wants to know */
+    size_t n_bytes; /* of the paths listed */
     struct unknown_list meta, fields, embedded_meta;
 };
 
 static void note(struct pruning *p, struct unknown_list *list, const struct field_path *at,
                  struct str name)
 {
-    if (!p->lists || list->n++ >= SCHEMA_MAX_UNKNOWN)
+    if (!p->lists || list->n >= SCHEMA_MAX_UNKNOWN || p->n_bytes > SCHEMA_MAX_UNKNOWN_BYTES)
         return;
     struct field_path here = FIELD_NAME(at, name);
     struct unknown_field *u = ARENA_NEW(p->arena, struct unknown_field);
     u->path = schema_path_text(p->arena, &here);
+    list->n++;
+    p->n_bytes += u->path.n;
     *(list->last ? list->last : &list->first) = u;
     list->last = &u->next;
 }
@@ -37,7 +40,7 @@ static int compare_unknown(const void *a, const void *b)
 static struct unknown_field **append_sorted(struct arena *a, struct unknown_list *list,
                                             struct unknown_field **end)
 {
-    size_t n = MIN(list->n, (size_t) SCHEMA_MAX_UNKNOWN);
+    size_t n = list->n;
     struct unknown_field **all = ARENA_ARRAY(a, struct unknown_field *, n + 1);
     struct unknown_field *u = list->first;
     for (size_t i = 0; i < n; i++, u = u->next)

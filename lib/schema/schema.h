@@ -77,6 +77,7 @@ struct unknown_field {
 };
 /* At most so many are listed; all are removed. */
 #define SCHEMA_MAX_UNKNOWN 1000
+#define SCHEMA_MAX_UNKNOWN_BYTES ((size_t) 1024 * 1024)
 /* Removes what the schema does not know (respecting preserve-unknown-fields and embedded resources, whose
  * apiVersion, kind and metadata stay) and lists it when ret_unknown is not NULL, in kube-apiserver's order:
  * metadata's, the rest sorted, that of embedded metadata. At the root, apiVersion, kind and metadata always

@@ -78,6 +78,18 @@ bool schema_is_meta_name(struct str name);
 /* Sets and maps of items that hold something twice. causes may be NULL. Returns how many do. */
 size_t schema_check_lists(const struct schema *schema, const struct json *value,
                           const struct field_path *at, struct causes *causes);
+/* Items of a list that is a map, by their keys; {0} finds nothing. Takes over nothing. */
+struct schema_items {
+    const struct schema *schema;
+    const struct json *list;
+    struct arena *arena; /* of a long list's index, NULL: none */
+    struct map index;
+};
+/* list may be NULL, or no list, or no map. */
+struct schema_items schema_items_of(const struct schema *schema, const struct json *list);
+const struct json *schema_items_find(const struct schema_items *items, const struct json *item);
+void schema_items_done(struct schema_items *items);
+
 /* Embedded resources; is_resource: the value itself is one, whatever the schema says. */
 void schema_check_embedded(const struct schema *schema, const struct json *value, bool is_resource,
                            const struct field_path *at, struct causes *causes);

@@ -4,6 +4,8 @@
  * errors. */
 #include "schema/validate_internal.h"
 
+#define SMALL_OBJECT 16 /* members up to which looking at each beats an index */
+
 /* ---- errors ------------------------------------------------------------------------------- */
 
 struct str validation_name(struct validation *v, const struct field_path *at)
@@ -26,17 +28,27 @@ static struct str field_of(struct validation *v, const struct field_path *at)
                   : root;
 }
 
+/* False in a silent run, and when there are so many errors that this one is only counted. */
+static bool takes_text(struct validation *v)
+{
+    if (!v->causes)
+        return false;
+    v->causes->n += causes_are_full(v->causes);
+    return !causes_are_full(v->causes);
+}
+
 bool validation_counts_only(struct validation *v)
 {
-    v->n_errors += !v->causes;
-    return !v->causes;
+    bool takes = takes_text(v);
+    v->n_errors += !takes;
+    return !takes;
 }
 
 void validation_add(struct validation *v, enum cause_type type, const struct field_path *at,
                     const struct json *value, const char *detail, ...)
 {
     v->n_errors++;
-    if (!v->causes)
+    if (!takes_text(v))
         return;
     BUF_AUTO text = {0};
     va_list args;
@@ -50,7 +62,7 @@ void validation_add_in_body(struct validation *v, enum cause_type type, const st
                             const struct json *value, const char *detail, ...)
 {
     v->n_errors++;
-    if (!v->causes)
+    if (!takes_text(v))
         return;
     BUF_AUTO text = {0};
     buf_append_str(&text, validation_name(v, at));
@@ -66,7 +78,7 @@ void validation_add_composite(struct validation *v, const struct field_path *at,
                               ...)
 {
     v->n_errors++;
-    if (!v->causes)
+    if (!takes_text(v))
         return;
     BUF_AUTO text = {0};
     causes_quote(&text, validation_name(v, at));
@@ -101,25 +113,6 @@ static size_t check_child(struct validation *v, const struct schema *s, const st
     return n_matches;
 }
 
-static const struct json *old_item(const struct schema *s, const struct json *old,
-                                   const struct json *item)
-{
-    if (s->list_type != SCHEMA_LIST_MAP || !json_is(item, JSON_OBJECT))
-        return NULL;
-    JSON_FOR_EACH_ITEM (old, candidate) {
-        size_t n_same = 0;
-        for (; n_same < s->n_list_map_keys; n_same++) {
-            const struct json *x = json_get(candidate, s->list_map_keys[n_same]);
-            const struct json *y = json_get(item, s->list_map_keys[n_same]);
-            if (!(x && y ? json_equal(x, y) : x == y))
-                break;
-        }
-        if (n_same == s->n_list_map_keys)
-            return candidate;
-    }
-    return NULL;
-}
-
 static bool has_duplicates(const struct json *array)
 {
     for (size_t i = 1; i < array->n; i++)
@@ -134,10 +127,11 @@ static size_t check_array(struct validation *v, const struct schema *s, const st
 {
     const struct schema_rules *r = s->rules;
     size_t n_matches = 1;
+    CLEANUP(schema_items_done) struct schema_items before = schema_items_of(s, old);
     for (size_t i = 0; s->items && i < value->n; i++) {
         struct field_path here = FIELD_INDEX(at, (int64_t) i);
         const struct json *item = &value->items[i];
-        n_matches += check_child(v, s->items, item, old ? old_item(s, old, item) : NULL, &here);
+        n_matches += check_child(v, s->items, item, schema_items_find(&before, item), &here);
     }
     struct json size = json_int(value->n);
     if (r->min_items != SCHEMA_NO_BOUND && value->n < r->min_items)
@@ -183,14 +177,33 @@ static void check_required(struct validation *v, const struct schema *s, const s
     }
 }
 
-/* The old value of a member. The version of the root is not seen to change, so it is always judged.
- */
-static const struct json *old_member(const struct json *old, struct str name,
+/* The old values of an object's members; {0} when there are none. */
+struct before {
+    const struct json *object;
+    struct json_index index; /* of a large one */
+};
+
+static struct before before_of(const struct json *old)
+{
+    struct before b = {.object = old};
+    if (json_is(old, JSON_OBJECT) && old->n > SMALL_OBJECT)
+        json_index_init(&b.index, old);
+    return b;
+}
+
+/* The version of the root is not seen to change, so it is always judged. */
+static const struct json *before_get(const struct before *b, struct str name,
                                      const struct field_path *at)
 {
-    if (!at && (str_is(name, "kind") || str_is(name, "apiVersion")))
+    if (!b->object || (!at && (str_is(name, "kind") || str_is(name, "apiVersion"))))
         return NULL;
-    return json_get(old, name);
+    return b->index.object ? json_index_get(&b->index, name) : json_get(b->object, name);
+}
+
+static void before_done(struct before *b)
+{
+    if (b->index.object)
+        json_index_done(&b->index);
 }
 
 static size_t check_object(struct validation *v, const struct schema *s, const struct json *value,
@@ -199,16 +212,17 @@ static size_t check_object(struct validation *v, const struct schema *s, const s
     if (check_member_count(v, s, value, at))
         return 0;
     size_t n_matches = 0;
+    CLEANUP(before_done) struct before before = before_of(old);
     JSON_FOR_EACH_MEMBER (value, m) {
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(s, name);
-        const struct json *before = old ? old_member(old, name, at) : NULL;
+        const struct json *was = before_get(&before, name, at);
         if (property) {
             struct field_path here = FIELD_NAME(at, name);
-            n_matches += check_child(v, property, &m->value, before, &here);
+            n_matches += check_child(v, property, &m->value, was, &here);
         } else if (s->additional_properties) {
             struct field_path here = FIELD_KEY(at, name);
-            n_matches += check_child(v, s->additional_properties, &m->value, before, &here);
+            n_matches += check_child(v, s->additional_properties, &m->value, was, &here);
         } else if (s->rules->additional == ADDITIONAL_REFUSED) {
             if (validation_counts_only(v))
                 continue;
@@ -257,6 +271,16 @@ static struct trial try_all(struct validation *v, const struct schema_list *list
     return t;
 }
 
+/* Writes the errors of the alternative that came closest. A silent run does not look again: nested
+ * junctors would double the work at every level. */
+static size_t explain(struct validation *v, const struct trial *t, const struct json *value,
+                      const struct json *old, const struct field_path *at)
+{
+    if (v->causes && t->best)
+        (void) check(v, t->best, value, old, at);
+    return t->best ? t->n_matches_best : 0;
+}
+
 static size_t check_any_of(struct validation *v, const struct schema *s, const struct json *value,
                            const struct json *old, const struct field_path *at)
 {
@@ -264,7 +288,7 @@ static size_t check_any_of(struct validation *v, const struct schema *s, const s
     if (t.n_valid > 0)
         return t.n_matches_valid;
     validation_add_composite(v, at, "must validate at least one schema (anyOf)");
-    return t.best ? check(v, t.best, value, old, at) : 0;
+    return explain(v, &t, value, old, at);
 }
 
 static size_t check_one_of(struct validation *v, const struct schema *s, const struct json *value,
@@ -280,7 +304,7 @@ static size_t check_one_of(struct validation *v, const struct schema *s, const s
         validation_add_composite(
             v, at, "must validate one and only one schema (oneOf). Found %zu valid alternatives",
             t.n_valid);
-    return t.best ? check(v, t.best, value, old, at) : 0;
+    return explain(v, &t, value, old, at);
 }
 
 static size_t check_all_of(struct validation *v, const struct schema *s, const struct json *value,

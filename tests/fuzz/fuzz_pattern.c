@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ARENA_AUTO a = arena_new();
     const struct pattern *compiled = NULL;
     struct str error = STR_NONE;
-    if (pattern_compile(a, pattern, &compiled, &error) < 0) {
+    if (pattern_compile(a, pattern, /* is_fast= */ true, &compiled, &error) < 0) {
         if (!error.n)
             abort();
         return 0;

@@ -3,16 +3,24 @@
 
 #include "schema/pattern.h"
 
-static bool matches(const char *pattern, struct str text)
+static bool matches_by(const char *pattern, struct str text, bool is_fast)
 {
     ARENA_AUTO a = arena_new();
     const struct pattern *p = NULL;
     struct str error = STR_NONE;
-    if (pattern_compile(a, str_of(pattern), &p, &error) < 0)
+    if (pattern_compile(a, str_of(pattern), is_fast, &p, &error) < 0)
         fail_msg("%s: %.*s", pattern, STR_ARG(error));
     struct pattern_matcher m = {0};
     bool found = pattern_matches(&m, p, text);
     pattern_matcher_done(&m);
+    return found;
+}
+
+/* Machine code and interpreter must agree. */
+static bool matches(const char *pattern, struct str text)
+{
+    bool found = matches_by(pattern, text, true);
+    assert_int_equal(matches_by(pattern, text, false), found);
     return found;
 }
 

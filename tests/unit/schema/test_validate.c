@@ -375,3 +375,64 @@ TEST(a_good_value_costs_no_memory)
     assert_int_equal(c.n, 0);
     assert_int_equal(arena_used(a), before);
 }
+
+TEST(nested_junctors_do_not_multiply_the_work)
+{
+    ARENA_AUTO a = arena_new();
+    struct str schema = STR("{\"maximum\":1}");
+    for (int i = 0; i < 50; i++)
+        schema = arena_printf(a, "{\"anyOf\":[%.*s]}", STR_ARG(schema));
+    schema = arena_printf(a, "{\"type\":\"integer\",\"allOf\":[%.*s]}", STR_ARG(schema));
+    struct str causes = of_a(a, arena_strz(a, schema), "5", "4");
+    assert_true(str_find_str(causes, STR("a in body should be less than or equal to 1")) > 0);
+}
+
+/* Two large versions of an object, each wrong in many places that did not change. */
+TEST(wide_values_are_compared_in_linear_time)
+{
+    enum { N = 20000 };
+    ARENA_AUTO a = arena_new();
+    BUF_AUTO list = {0};
+    BUF_AUTO map = {0};
+    for (int i = 0; i < N; i++) {
+        buf_printf(&list, "%s{\"n\":\"k%d\",\"v\":9}", i ? "," : "", i);
+        buf_printf(&map, "%s\"k%d\":9", i ? "," : "", i);
+    }
+    char *lists = arena_strz(a, arena_printf(a, "[%.*s]", STR_ARG(buf_str(&list))));
+    char *longer = arena_strz(a, arena_printf(a, "[{\"n\":\"x\"},%.*s]", STR_ARG(buf_str(&list))));
+    char *maps = arena_strz(a, arena_printf(a, "{%.*s}", STR_ARG(buf_str(&map))));
+    char *wider = arena_strz(a, arena_printf(a, "{\"x\":1,%.*s}", STR_ARG(buf_str(&map))));
+    assert_str(of_a(a,
+                    "{\"type\":\"array\",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-"
+                    "map-keys\":[\"n\"],"
+                    "\"items\":{\"type\":\"object\",\"properties\":{\"v\":{\"type\":\"integer\","
+                    "\"maximum\":1}}}}",
+                    longer, lists),
+               "");
+    assert_str(
+        of_a(a,
+             "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"integer\",\"maximum\":1}}",
+             wider, maps),
+        "");
+}
+
+TEST(texts_of_errors_are_bounded)
+{
+    ARENA_AUTO a = arena_new();
+    BUF_AUTO key = {0};
+    BUF_AUTO value = {0};
+    for (int i = 0; i < 1000000; i++)
+        buf_append_char(&key, 'k');
+    buf_printf(&value, "{\"%.*s\":[", STR_ARG(buf_str(&key)));
+    for (int i = 0; i < 500; i++)
+        buf_printf(&value, "%s1", i ? "," : "");
+    buf_append_str(&value, STR("]}"));
+    const struct schema *s =
+        compile_text(a, "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"array\","
+                        "\"items\":{\"type\":\"string\"}}}");
+    struct causes c;
+    causes_init(&c, a);
+    schema_validate(s, parse_text(a, value.p), NULL, NULL, &c);
+    assert_int_equal(c.n, 500);
+    assert_in_range(c.n_bytes, CAUSES_MAX_BYTES / 2, 2 * CAUSES_MAX_BYTES);
+}
