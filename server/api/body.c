@@ -114,10 +114,12 @@ static int check_type_meta(struct call *c, struct json *object)
     }
     api_version = api_version.n ? api_version : c->kind->api_version;
     kind = kind.n ? kind : c->kind->kind;
-    if (!str_eq(api_version, c->kind->api_version) && !c->kind->is_native)
+    if (!str_eq(api_version, c->kind->api_version) && !c->kind->is_native) {
+        warn_unknown_version(c, object);
         return status_bad_request(&c->status,
                                   "the API version in the data (%.*s) does not match the expected API version (%.*s)",
                                   STR_ARG(api_version), STR_ARG(c->kind->api_version));
+    }
     if (!c->kind->is_native)
         return body_check_type(c, object);
     if (!str_eq(api_version, c->kind->api_version) || !str_eq(kind, c->kind->kind))

@@ -159,6 +159,39 @@ static int find_kind(struct call *c)
     return verbs_served & VERB_BIT(c->in.verb) ? 0 : refuse_verb(c);
 }
 
+/* Go's time.ParseDuration: numbers with units. Requests are over long before any limit could matter, so only its form counts. */
+static bool is_duration(struct str s)
+{
+    static const struct str units[] = {{"ns", 2}, {"us", 2}, {"ms", 2}, {"s", 1}, {"m", 1}, {"h", 1}};
+    s = s.n && (s.p[0] == '-' || s.p[0] == '+') ? str_from(s, 1) : s;
+    if (str_is(s, "0"))
+        return true;
+    bool has_part = false;
+    while (s.n) {
+        size_t n = 0;
+        while (n < s.n && ((s.p[n] >= '0' && s.p[n] <= '9') || s.p[n] == '.'))
+            n++;
+        struct str rest = str_from(s, n);
+        size_t unit = 0;
+        for (size_t i = 0; i < N_ELEMENTS(units) && !unit; i++)
+            unit = str_starts_with(rest, units[i]) ? units[i].n : 0;
+        if (!n || !unit)
+            return false;
+        s = str_from(rest, unit);
+        has_part = true;
+    }
+    return has_part;
+}
+
+static int check_timeout(struct call *c)
+{
+    struct str timeout = request_parameter(&c->in.query, "timeout");
+    if (!timeout.n || is_duration(timeout))
+        return 0;
+    return status_bad_request(&c->status, "invalid timeout specified in the request URL - time: invalid duration %.*s",
+                              STR_ARG(status_quote(c->arena, timeout)));
+}
+
 static int choose_media(struct call *c)
 {
     bool is_collection = !c->in.path.name.n;
@@ -172,7 +205,7 @@ void call_run(struct call *c)
     status_init(&c->status, c->arena);
     c->last_warning = &c->warnings;
     c->registry = api_registry(c->api);
-    if (find_kind(c) < 0 || choose_media(c) < 0) {
+    if (find_kind(c) < 0 || check_timeout(c) < 0 || choose_media(c) < 0) {
         call_fail(c);
         return;
     }
