@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What apply and managedFields know of a set of fields beyond fieldset.h: its nodes, path elements in their
- * canonical text, and the walks over an object that give or use sets.
+/* What apply and managedFields know of a set of fields beyond fieldset.h: its nodes, path elements
+ * in their canonical text, and the walks over an object that give or use sets.
  *
- * A path element is the text FieldsV1 has for it, in one spelling only (no blanks, keys sorted, numbers as Go
- * writes them), so that equal elements are equal strings. */
+ * A path element is the text FieldsV1 has for it, in one spelling only (no blanks, keys sorted,
+ * numbers as Go writes them), so that equal elements are equal strings. */
 #pragma once
 
 #include "schema/fieldset.h"
 
-/* Deeper fields belong to whoever owns their ancestor at this depth: a set is itself stored inside the object, some
- * levels below its root, and must stay within JSON_MAX_DEPTH there. */
+/* Deeper fields belong to whoever owns their ancestor at this depth: a set is itself stored inside
+ * the object, some levels below its root, and must stay within JSON_MAX_DEPTH there. */
 #define FIELDSET_MAX_DEPTH (JSON_MAX_DEPTH - 16)
 
 struct fieldset_node {
@@ -37,12 +37,12 @@ static inline struct str element_field_name(struct str element)
 {
     return str_from(element, 2);
 }
-/* The element of an item of a list of type set or map. -EINVAL and *ret_error, if not NULL, when it can have
- * none: no scalar in a set, no key at all in a map. */
+/* The element of an item of a list of type set or map. -EINVAL and *ret_error, if not NULL, when it
+ * can have none: no scalar in a set, no key at all in a map. */
 int element_of_item(struct arena *a, const struct schema *list, const struct json *item,
                     struct str *ret_element, struct str *ret_error);
-/* Brings what a user wrote into its canonical spelling. 1: of a kind this version does not know, to be ignored;
- * -EINVAL: malformed. */
+/* Brings what a user wrote into its canonical spelling. 1: of a kind this version does not know, to
+ * be ignored; -EINVAL: malformed. */
 int element_parse(struct arena *a, struct str text, struct str *ret_element);
 /* As messages show it: ".name", "[name=\"x\"]", "[=\"x\"]", "[0]". */
 void element_write(struct arena *a, struct buf *b, struct str element);
@@ -65,8 +65,8 @@ struct fieldset_node *fieldset_add_path(struct arena *a, struct fieldset *set, s
 
 /* ---- FieldsV1 as it is stored -------------------------------------------------------------- */
 
-/* Whether canonical FieldsV1 holds every member of the set, or may hold any of them, without parsing it. Quick for a
- * small set; fieldset_is_small() says whether it is. */
+/* Whether canonical FieldsV1 holds every member of the set, or may hold any of them, without
+ * parsing it. Quick for a small set; fieldset_is_small() says whether it is. */
 bool fieldset_json_has_all(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_json_has_any(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_is_small(const struct fieldset *set);
@@ -80,7 +80,8 @@ enum shape {
     SHAPE_LIST, /* items are fields, by key or value */
 };
 enum shape shape_of(const struct schema *schema, const struct json *value, unsigned depth);
-/* The schema of a member as apply sees it: `metadata` of the root and of embedded resources is ObjectMeta. */
+/* The schema of a member as apply sees it: `metadata` of the root and of embedded resources is
+ * ObjectMeta. */
 const struct schema *shape_member(const struct schema *schema, struct str name, bool is_root);
 /* Whether the schema names this member, as opposed to a key of a map or an unknown field. */
 bool shape_names_member(const struct schema *schema, struct str name, bool is_root);
@@ -91,13 +92,16 @@ struct fieldset_difference {
     struct fieldset *changed; /* added, or of another value */
     struct fieldset *removed;
 };
-/* Compares two objects field by field. Fields in `ignored` (may be NULL), and what is below them, do not count. */
+/* Compares two objects field by field. Fields in `ignored` (may be NULL), and what is below them,
+ * do not count. */
 struct fieldset_difference fieldset_compare(struct arena *a, const struct schema *schema,
                                             const struct json *old, const struct json *new_value,
                                             const struct fieldset *ignored);
-/* The set as this schema has it: fields below what is one field today belong to that. The other way round, what
- * was one field is taken as the field itself without those below, as Kubernetes does. */
-struct fieldset *fieldset_reconcile(struct arena *a, struct fieldset *set, const struct schema *schema);
+/* The set as this schema has it: fields below what is one field today belong to that. The other way
+ * round, what was one field is taken as the field itself without those below, as Kubernetes does.
+ */
+struct fieldset *fieldset_reconcile(struct arena *a, struct fieldset *set,
+                                    const struct schema *schema);
 /* The set with every named field above a member made a member too. */
 struct fieldset *fieldset_with_named(struct arena *a, const struct fieldset *set,
                                      const struct schema *schema);

@@ -13,9 +13,10 @@ struct strategic {
 };
 
 int strategic_fail(struct strategic *s, int kind, struct str message);
-int strategic_fail_directive(struct strategic *s, const struct json *directive, const struct json *in);
-/* A value that meets nothing to merge with: without nulls and without maps that hold a $patch. The other directives stay,
- * unknown fields from then on, as Kubernetes has it. */
+int strategic_fail_directive(struct strategic *s, const struct json *directive,
+                             const struct json *in);
+/* A value that meets nothing to merge with: without nulls and without maps that hold a $patch. The
+ * other directives stay, unknown fields from then on, as Kubernetes has it. */
 struct json strategic_plain(struct arena *a, const struct json *value);
 
 int strategic_merge_map(struct strategic *s, const struct schema *schema, const struct json *old,
