@@ -295,6 +295,28 @@ int quantity_compare(const struct quantity *a, const struct quantity *b)
     return -compare_positive(x, y);
 }
 
+/* To a finer scale; false when that has too many digits. */
+static bool refine(struct quantity *q, int scale)
+{
+    for (; q->scale > scale && q->mantissa != 0; q->scale--)
+        if (__builtin_mul_overflow(q->mantissa, (__int128) 10, &q->mantissa))
+            return false;
+    q->scale = scale;
+    return true;
+}
+
+struct quantity quantity_add(const struct quantity *a, const struct quantity *b)
+{
+    struct quantity x = *a, y = *b;
+    const int scale = MIN(a->scale, b->scale);
+    if (!refine(&x, scale) || !refine(&y, scale) ||
+        __builtin_add_overflow(x.mantissa, y.mantissa, &x.mantissa))
+        return quantity_compare(a, b) < 0 ? *b : *a;
+    x.format = quantity_sign(a) == 0 ? b->format : a->format;
+    x.text = STR_NONE;
+    return x;
+}
+
 bool quantity_is_integer(const struct quantity *q)
 {
     struct quantity stripped = *q;

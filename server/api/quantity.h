@@ -27,5 +27,7 @@ int quantity_compare(const struct quantity *a, const struct quantity *b);
 int quantity_sign(const struct quantity *q);
 bool quantity_is_integer(const struct quantity *q);
 struct quantity quantity_from_int(int64_t value);
+/* In a's format, or b's when a is zero. A sum beyond all bounds is the larger of the two. */
+struct quantity quantity_add(const struct quantity *a, const struct quantity *b);
 /* Approximate, for ratios. */
 double quantity_double(const struct quantity *q);

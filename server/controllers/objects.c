@@ -58,6 +58,20 @@ int objects_list(const struct controller_context *ctx, struct arena *a,
     return 0;
 }
 
+int objects_count(const struct controller_context *ctx, struct arena *a,
+                  const struct object_place *at, int64_t *ret_n)
+{
+    struct kube_request r = request_for(VERB_LIST, at);
+    struct json *list = NULL;
+    r.query = STR("limit=1");
+    int result = ask(ctx, a, &r, &list);
+    if (result < 0)
+        return result;
+    *ret_n = (int64_t) json_count(json_get(list, STR("items"))) +
+             json_get_int(json_get(list, STR("metadata")), STR("remainingItemCount"), 0);
+    return 0;
+}
+
 int objects_create(const struct controller_context *ctx, struct arena *a,
                    const struct object_place *at, const struct json *object)
 {

@@ -21,6 +21,9 @@ int objects_get(const struct controller_context *ctx, struct arena *a,
  * never NULL. */
 int objects_list(const struct controller_context *ctx, struct arena *a,
                  const struct object_place *at, struct json **ret_items);
+/* How many objects_list() would give. */
+int objects_count(const struct controller_context *ctx, struct arena *a,
+                  const struct object_place *at, int64_t *ret_n);
 int objects_create(const struct controller_context *ctx, struct arena *a,
                    const struct object_place *at, const struct json *object);
 /* Writes the object or one of its subresources ("" for itself); ret_object may be NULL. */

@@ -4,15 +4,13 @@
 #include "controllers/aggregation.h"
 #include "controllers/crd.h"
 #include "controllers/events.h"
+#include "controllers/gc.h"
 #include "controllers/namespace.h"
 #include "controllers/protection.h"
+#include "controllers/quota.h"
 
 const struct controller *const controllers[] = {
-    &crd_controller,
-    &namespace_controller,
-    &accounts_controller,
-    &protection_controller,
-    &aggregation_controller,
-    &events_controller,
-    NULL,
+    &crd_controller,    &namespace_controller,  &accounts_controller,
+    &gc_controller,     &protection_controller, &aggregation_controller,
+    &events_controller, &quota_controller,      NULL,
 };
