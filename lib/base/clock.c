@@ -39,27 +39,38 @@ void clock_virtual_init(struct clock_virtual *v, int64_t now_us)
     v->now_us = now_us;
 }
 
-static struct tm split(int64_t wall_us)
+/* Seconds count down from 1970 too: the fraction is always what follows them. */
+static int64_t whole_seconds(int64_t wall_us)
 {
-    time_t seconds = (time_t) (wall_us / MICROS_PER_SECOND);
+    const int64_t seconds = wall_us / MICROS_PER_SECOND;
+    return wall_us % MICROS_PER_SECOND < 0 ? seconds - 1 : seconds;
+}
+
+/* Up to the seconds, without a zone. strftime() does not pad years. */
+static void format_seconds(int64_t wall_us, char out[CLOCK_SECONDS_BYTES])
+{
+    const time_t seconds = (time_t) whole_seconds(wall_us);
     struct tm tm = {0};
     (void) gmtime_r(&seconds, &tm);
-    return tm;
+    const int year = tm.tm_year + 1900;
+    (void) snprintf(out, CLOCK_SECONDS_BYTES, "%04d", MIN(MAX(year, 0), 9999));
+    (void) strftime(out + 4, CLOCK_SECONDS_BYTES - 4, "-%m-%dT%H:%M:%S", &tm);
 }
 
 void clock_format_seconds(int64_t wall_us, char out[CLOCK_SECONDS_BYTES])
 {
-    struct tm tm = split(wall_us);
-    (void) strftime(out, CLOCK_SECONDS_BYTES, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    format_seconds(wall_us, out);
+    out[CLOCK_SECONDS_BYTES - 2] = 'Z';
+    out[CLOCK_SECONDS_BYTES - 1] = 0;
 }
 
 void clock_format_micros(int64_t wall_us, char out[CLOCK_MICROS_BYTES])
 {
-    struct tm tm = split(wall_us);
     char seconds[CLOCK_SECONDS_BYTES];
-    (void) strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
-    unsigned fraction = (unsigned) (wall_us % MICROS_PER_SECOND) % MICROS_PER_SECOND;
-    (void) snprintf(out, CLOCK_MICROS_BYTES, "%.19s.%06uZ", seconds, fraction);
+    format_seconds(wall_us, seconds);
+    const int64_t fraction =
+        (wall_us % MICROS_PER_SECOND + MICROS_PER_SECOND) % MICROS_PER_SECOND;
+    (void) snprintf(out, CLOCK_MICROS_BYTES, "%.19s.%06uZ", seconds, (unsigned) fraction);
 }
 
 /* Exactly n digits at p. */

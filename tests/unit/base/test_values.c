@@ -47,6 +47,9 @@ TEST(times_are_read_in_any_zone_and_written_in_utc)
         {"2001-02-03T04:05:06.123456789Z", "2001-02-03T04:05:06.123456Z"},
         {"2001-02-03T04:05:06+02:30", "2001-02-03T01:35:06.000000Z"},
         {"2024-02-29T00:00:00-01:00", "2024-02-29T01:00:00.000000Z"},
+        {"1969-12-31T23:59:59.999999Z", "1969-12-31T23:59:59.999999Z"},
+        {"0001-01-01T00:00:00.25Z", "0001-01-01T00:00:00.250000Z"},
+        {"9999-12-31T23:59:59Z", "9999-12-31T23:59:59.000000Z"},
         {"2023-02-29T00:00:00Z", NULL},
         {"2001-13-01T00:00:00Z", NULL},
         {"2001-02-03 04:05:06Z", NULL},
@@ -64,6 +67,11 @@ TEST(times_are_read_in_any_zone_and_written_in_utc)
         if (r == 0) {
             clock_format_micros(us, text);
             assert_string_equal(text, cases[i].written);
+            char seconds[CLOCK_SECONDS_BYTES];
+            clock_format_seconds(us, seconds);
+            assert_int_equal(strlen(seconds), 20);
+            assert_memory_equal(seconds, text, 19);
+            assert_int_equal(seconds[19], 'Z');
         }
     }
 }
