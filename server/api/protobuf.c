@@ -282,7 +282,8 @@ static bool is_zero(const struct json *v)
 static void set_member(struct cursor *c, const struct protobuf_field *f, struct json *object)
 {
     const struct json value = read_value(c, f);
-    if (value.type == JSON_NULL || (f->form == PROTOBUF_PLAIN && is_zero(&value)))
+    if (value.type == JSON_NULL ||
+        (f->form == PROTOBUF_PLAIN && f->type != PROTOBUF_MESSAGE && is_zero(&value)))
         (void) json_remove(object, f->name);
     else
         (void) json_set(c->decoder->arena, object, f->name, value);
