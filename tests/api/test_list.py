@@ -298,5 +298,6 @@ def test_yaml(s):
     status, headers, data = s.exchange("GET", query(configmaps(ns), labelSelector="l"), headers={"Accept": "application/yaml"})
     text = data.decode()
     assert status == 200 and headers["Content-Type"] == "application/yaml"
-    assert text.startswith("apiVersion: v1\nitems:\n- data:\n") and "\nkind: ConfigMapList\n" in text
+    assert text.startswith("apiVersion: v1\nitems:\n- data:\n"), text
+    assert "\nkind: ConfigMapList\nmetadata:\n" in text
     assert '    "n": "5"\n' in text and '    "no": "yes"\n' in text and "    t: |\n      two\n      lines\n" in text

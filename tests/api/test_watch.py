@@ -349,16 +349,14 @@ def test_http2_streams_events_as_they_come(s):
     ns = s.namespace()
     start = version_of(s.ok("POST", configmaps(ns), configmap("base")))
     url = f"https://127.0.0.1:{s.port}" + watching(configmaps(ns), resourceVersion=start, fieldSelector="metadata.name=a")
-    with subprocess.Popen(curl(s, "--include", url), stdout=subprocess.PIPE) as client:
+    with subprocess.Popen(curl(s, "--verbose", url), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
         try:
-            assert client.stdout.readline().startswith(b"HTTP/2 200")
-            while client.stdout.readline().strip():
-                pass
             for i in range(3):
                 sent = s.ok("POST" if i == 0 else "PUT", configmaps(ns, None if i == 0 else "a"), configmap("a", {"i": str(i)}))
                 assert json.loads(client.stdout.readline())["object"] == sent
         finally:
             client.kill()
+        assert b"< HTTP/2 200" in client.stderr.read()
 
 
 def test_http2_many_watches_on_one_connection(s):
@@ -376,5 +374,6 @@ def test_http2_many_watches_on_one_connection(s):
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines()]
     assert len(lines) == 20 and all(line[:2] == ["2", "200"] for line in lines), done.stdout
+    assert sum(int(line[2]) for line in lines) == 1, "one connection carries them all"
     for f in files:
         assert brief(json.loads(line) for line in f.read_bytes().splitlines()) == [("ADDED", f"m{i}") for i in range(5)]
