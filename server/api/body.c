@@ -359,6 +359,22 @@ int body_check_fields(struct call *c, struct json *object, const struct json_dup
     return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
 }
 
+int body_check_duplicates(struct call *c, const struct json_duplicate *duplicates)
+{
+    enum field_validation mode = validation_mode(c);
+    BUF_AUTO text = {0};
+    for (const struct json_duplicate *d = duplicates; d; d = d->next) {
+        struct str one = d->yaml_message.n ? d->yaml_message
+                                           : arena_printf(c->arena, "duplicate field \"%.*s\"", STR_ARG(d->path));
+        if (mode == FIELDS_WARN)
+            call_warn(c, one);
+        buf_printf(&text, "%s%.*s", text.n ? ", " : "", STR_ARG(one));
+    }
+    if (mode != FIELDS_STRICT || !duplicates)
+        return 0;
+    return status_bad_request(&c->status, "error strict decoding YAML: %.*s", STR_ARG(buf_str(&text)));
+}
+
 int body_fail_quoted(struct call *c, struct str value, struct str why)
 {
     return fail_fields(c, value, why);

@@ -26,5 +26,7 @@ int body_check_fields(struct call *c, struct json *object, const struct json_dup
 int body_fail_quoted(struct call *c, struct str value, struct str why);
 /* 422 of an object that a patch made: quotes it and says why. */
 int body_fail_patched(struct call *c, const struct json *object, struct str why);
+/* The duplicates of an applied configuration, whose unknown fields apply itself refuses: warnings, or 400. */
+int body_check_duplicates(struct call *c, const struct json_duplicate *duplicates);
 /* Decodes as Go would (see decode.h): 400 on a wrong JSON type, in the words of Go's decoder. */
 int body_check_types(struct call *c, struct json *object, bool from_patch);

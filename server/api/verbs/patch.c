@@ -75,6 +75,8 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
     struct managed_options options = write_managed_options(c);
     int r = check_applied_type(c, &config);
     if (r == 0)
+        r = body_check_duplicates(c, p->duplicates);
+    if (r == 0)
         r = write_check_identity(c, &config);
     if (r == 0 && !old)
         r = write_check_namespace(c, c->in.path.name);
