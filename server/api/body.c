@@ -73,6 +73,11 @@ static struct str version_of(struct str api_version)
 /* Without the schema of its version nothing of an object is known. */
 static void warn_unknown_version(struct call *c, const struct json *object)
 {
+    struct str api_version = json_get_str(object, STR("apiVersion"));
+    ptrdiff_t slash = str_find(api_version, '/');
+    if (slash < 0 || !str_eq(str_sub(api_version, 0, (size_t) slash), c->kind->group) ||
+        registry_find_kind(c->registry, api_version, json_get_str(object, STR("kind"))))
+        return;
     JSON_FOR_EACH_MEMBER(object, m) {
         struct str key = json_str(&m->key);
         if (!str_is(key, "apiVersion") && !str_is(key, "kind") && !str_is(key, "metadata"))

@@ -6,6 +6,9 @@
 
 #include "controllers/objects.h"
 
+/* A user of the claim that is being written at this moment is seen before it goes. */
+#define SETTLE_MS 1000
+
 static const struct protected_kind {
     const char *plural, *finalizer;
     bool is_used_when_bound;
@@ -33,7 +36,7 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
     controller_enqueue(q,
                        arena_printf(a, "%.*s/%.*s/%.*s", STR_ARG(e->collection),
                                     STR_ARG(e->namespace), STR_ARG(e->name)),
-                       0);
+                       SETTLE_MS);
 }
 
 static bool is_used(const struct protected_kind *p, const struct json *object)
