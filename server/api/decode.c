@@ -108,5 +108,8 @@ int decode_object(struct arena *a, const struct kind *kind, struct json *object,
     }
     if (json_is(meta, JSON_OBJECT))
         omit_empty(meta);
-    return kind->is_native ? native_decode(a, kind, object, ret_error) : 0;
+    if (kind->is_native)
+        return native_decode(a, kind, object, ret_error);
+    *ret_error = schema_malformed(a, kind->schema, object);
+    return ret_error->n ? -EINVAL : 0;
 }
