@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ARENA_AUTO a = arena_new();
-    struct json *input = json_parse_quick(a, str_range((const char *) data, size));
-    if (input)
-        run(a, input);
+    struct json_parse_result input = {0};
+    if (json_parse(a, str_range((const char *) data, size), &input) == 0)
+        run(a, input.value);
     return 0;
 }

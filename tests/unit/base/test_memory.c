@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -86,4 +87,26 @@ TEST(list_may_lose_the_current_item_while_walked)
     assert_int_equal(CONTAINER_OF(list_pop_first(&head), struct item, link)->value, 2);
     assert_null(list_pop_first(&head));
     assert_true(list_is_empty(&head));
+}
+
+static void append_mark(void *p)
+{
+    struct buf **mark = p;
+    buf_append_char(*mark, 'x');
+}
+
+TEST(an_arena_calls_back_at_its_end_once)
+{
+    BUF_AUTO marks = {0};
+    struct arena *a = arena_new();
+    for (int i = 0; i < 2; i++) {
+        struct buf **mark = arena_alloc(a, sizeof(*mark));
+        *mark = &marks;
+        arena_on_free(a, append_mark, mark);
+    }
+    assert_int_equal(marks.n, 0);
+    arena_reset(a);
+    assert_int_equal(marks.n, 2);
+    arena_free(a);
+    assert_int_equal(marks.n, 2);
 }
