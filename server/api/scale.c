@@ -66,6 +66,47 @@ static void set_replicas(struct arena *a, struct json *object, struct str path, 
     }
 }
 
+/* Go's word for the type of a value it wanted to look into, and the value as it prints it. */
+static struct str accessor_text(struct arena *a, const struct json *v)
+{
+    const char *type = json_is(v, JSON_STRING)  ? "string"
+                       : json_is(v, JSON_INT)   ? "int64"
+                       : json_is(v, JSON_ARRAY) ? "[]interface {}"
+                       : json_is(v, JSON_BOOL)  ? "bool"
+                                                : "float64";
+    return arena_printf(a, "%.*s is of the type %s", STR_ARG(patch_go_text(a, v)), type);
+}
+
+static void validate_replicas(struct str path, const struct json *object, struct causes *causes)
+{
+    struct field_path at = FIELD_NAME(NULL, path);
+    struct str rest = str_from(path, 1), name = STR_NONE;
+    struct json shown = json_int(0);
+    while (object && object->type != JSON_NULL && str_split(&rest, '.', &name)) {
+        if (object->type != JSON_OBJECT) {
+            causes_add(causes, CAUSE_INVALID, &at, &shown, "%.*s accessor error: %.*s, expected map[string]interface{}",
+                       STR_ARG(path), STR_ARG(accessor_text(causes->arena, object)));
+            return;
+        }
+        object = json_get(object, name);
+    }
+    if (!object || object->type == JSON_NULL)
+        return;
+    if (object->type != JSON_INT)
+        causes_add(causes, CAUSE_INVALID, &at, &shown, "%.*s accessor error: %.*s, expected int64", STR_ARG(path),
+                   STR_ARG(accessor_text(causes->arena, object)));
+    else if (object->i < 0)
+        causes_add(causes, CAUSE_INVALID, &at, object, "should be a non-negative integer");
+    else if (object->i > INT32_MAX)
+        causes_add(causes, CAUSE_INVALID, &at, object, "should be less than or equal to %d", INT32_MAX);
+}
+
+void scale_validate(const struct kind *kind, const struct json *object, struct causes *causes)
+{
+    validate_replicas(kind->scale->spec_replicas_text, object, causes);
+    validate_replicas(kind->scale->status_replicas_text, object, causes);
+}
+
 static int check_replicas(struct call *c, const struct json *scale, int64_t *ret)
 {
     const struct json *replicas = json_at(scale, "spec", "replicas", NULL);

@@ -4,6 +4,8 @@
 
 #include "api/call.h"
 
+/* The replicas that an object with a scale subresource holds must be a number a Scale can show. */
+void scale_validate(const struct kind *kind, const struct json *object, struct causes *causes);
 void scale_reply(struct call *c, struct object *o);
 void scale_update(struct call *c);
 void scale_patch(struct call *c, enum media_patch type, const struct json *patch);

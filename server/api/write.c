@@ -7,6 +7,7 @@
 #include "api/codec.h"
 #include "api/native.h"
 #include "api/object_meta.h"
+#include "api/scale.h"
 #include "base/random.h"
 #include "schema/managed.h"
 
@@ -297,6 +298,8 @@ static int validate(struct call *c, const struct json *old, struct json *object)
         object_meta_validate_update(&h, old, object, &causes);
     if (!c->kind->is_native)
         schema_validate(c->kind->schema, object, old, NULL, &causes);
+    if (c->kind->scale)
+        scale_validate(c->kind, object, &causes);
     if (hooks && hooks->validate)
         hooks->validate(&h, object, &causes);
     if (hooks && hooks->validate_update && old)
