@@ -32,6 +32,8 @@ test: packages-build packages-test
 	@tests/run
 
 bench: packages-build packages-bench build
+	@test -f build/bench/build.ninja || meson setup build/bench $(RELEASE) -Dbench=true >/dev/null
+	@ninja -C build/bench bench/load bench/list bench/store_bench
 	@bench/run
 
 fuzz: packages-build packages-fuzz
@@ -44,7 +46,7 @@ format: packages-format
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
 clean:
-	@rm -rf build/release build/dev build/tsan build/clang build/fuzz
+	@rm -rf build/release build/dev build/tsan build/clang build/fuzz build/bench
 
 packages-%:
 	@tools/install-packages $*

@@ -3,7 +3,9 @@
  * key, 64 to a commit, WAL, FULL. Ours: creates, then updates, of 2 KB objects with 64 writes under
  * way. Then the time of a restart and of a list.
  *
- *     store_bench [directory] [rows] */
+ *     store_bench [directory] [rows] [bytes]
+ *
+ * With the bytes of a row the raw part alone. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -47,11 +49,11 @@ static void run(sqlite3 *db, const char *sql)
         die(sql, sqlite3_errmsg(db));
 }
 
-static void raw_insert(sqlite3 *db, size_t n_rows)
+static void raw_insert(sqlite3 *db, size_t n_rows, size_t row_bytes)
 {
     sqlite3_stmt *st = NULL;
-    char value[OBJECT_BYTES], key[KEY_BYTES];
-    memset(value, 'x', sizeof(value));
+    char *value = mem_alloc(row_bytes), key[KEY_BYTES];
+    memset(value, 'x', row_bytes);
     if (sqlite3_prepare_v2(db, "INSERT INTO kv(key, value) VALUES(?,?)", -1, &st, NULL) !=
         SQLITE_OK)
         die("prepare", sqlite3_errmsg(db));
@@ -60,7 +62,7 @@ static void raw_insert(sqlite3 *db, size_t n_rows)
             run(db, "BEGIN IMMEDIATE");
         struct str k = key_of(key, i);
         (void) sqlite3_bind_text(st, 1, k.p, (int) k.n, SQLITE_STATIC);
-        (void) sqlite3_bind_blob(st, 2, value, sizeof(value), SQLITE_STATIC);
+        (void) sqlite3_bind_blob(st, 2, value, (int) row_bytes, SQLITE_STATIC);
         if (sqlite3_step(st) != SQLITE_DONE)
             die("insert", sqlite3_errmsg(db));
         (void) sqlite3_reset(st);
@@ -68,9 +70,10 @@ static void raw_insert(sqlite3 *db, size_t n_rows)
             run(db, "COMMIT");
     }
     (void) sqlite3_finalize(st);
+    mem_free(value);
 }
 
-static double raw_rate(const char *directory, size_t n_rows)
+static double raw_rate(const char *directory, size_t n_rows, size_t row_bytes)
 {
     BUF_AUTO path = {0};
     buf_printf(&path, "%s/raw.db", directory);
@@ -80,7 +83,7 @@ static double raw_rate(const char *directory, size_t n_rows)
     run(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
             "CREATE TABLE kv(id INTEGER PRIMARY KEY, key TEXT UNIQUE, value BLOB)");
     double start = now();
-    raw_insert(db, n_rows);
+    raw_insert(db, n_rows, row_bytes);
     double rate = (double) n_rows / (now() - start);
     (void) sqlite3_close(db);
     return rate;
@@ -239,14 +242,19 @@ int main(int argc, char **argv)
 {
     const char *parent = argc > 1 ? argv[1] : "/tmp";
     size_t n_rows = argc > 2 ? (size_t) strtoul(argv[2], NULL, 10) : 40000;
+    size_t row_bytes = argc > 3 ? (size_t) strtoul(argv[3], NULL, 10) : 0;
     BUF_AUTO directory = {0}, path = {0};
     buf_printf(&directory, "%s/store-bench-XXXXXX", parent);
     if (!mkdtemp(directory.p))
         die(directory.p, "cannot create");
     buf_printf(&path, "%s/store.db", directory.p);
 
-    double raw = raw_rate(directory.p, n_rows), seconds = 0;
+    double raw = raw_rate(directory.p, n_rows, row_bytes ? row_bytes : OBJECT_BYTES), seconds = 0;
     printf("raw      %9.0f rows/s  (%d to a commit)\n", raw, IN_FLIGHT);
+    if (row_bytes) {
+        remove_directory(directory.p);
+        return 0;
+    }
     struct load load = {.store = open_store(path.p, &seconds),
                         .condition = STORE_CREATE,
                         .n_rows = n_rows,
