@@ -144,19 +144,37 @@ static bool compress(struct http_exchange *x, struct call_reply *r)
     return true;
 }
 
+/* Whoever takes nothing but protobuf can at least read that we do not write it. */
+static bool is_refused_protobuf(const struct call *c)
+{
+    return c->status.code == 406 && c->registry && media_names_protobuf(c->in.accept);
+}
+
+static void write_failure(struct call *c, struct buf *b)
+{
+    BUF_AUTO text = {0};
+    if (!is_refused_protobuf(c)) {
+        status_write(b, &c->status);
+        return;
+    }
+    status_write(&text, &c->status);
+    protobuf_write_status(b, c->registry->protobuf, json_parse_quick(c->arena, buf_str(&text)));
+}
+
 static void answer(struct door_call *d)
 {
     struct call *c = &d->call;
     struct http_exchange *x = d->exchange;
     struct answer_headers h = {.n = 0};
-    add_common(&h, c->arena, c->status.code ? STR("application/json") : c->reply.content_type, STR_NONE);
+    struct str failure_type = is_refused_protobuf(c) ? STR("application/vnd.kubernetes.protobuf") : STR("application/json");
+    add_common(&h, c->arena, c->status.code ? failure_type : c->reply.content_type, STR_NONE);
     for (const struct call_warning *w = c->warnings; w; w = w->next)
         add_header(&h, "Warning", warning_value(c->arena, w->text));
     if (c->status.code) {
         struct buf b = {0};
         if (c->status.retry_after_s)
             add_header(&h, "Retry-After", arena_printf(c->arena, "%d", c->status.retry_after_s));
-        status_write(&b, &c->status);
+        write_failure(c, &b);
         reply_text(x, c->status.code, &h, &b);
     } else if (c->reply.watch) {
         watch_begin(d->door->hub, x, c->reply.watch, h.list, h.n);

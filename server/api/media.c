@@ -267,6 +267,16 @@ int media_choose_plain(struct str accept, enum media_endpoint endpoint,
     return refuse(st, ACCEPTED_TYPES);
 }
 
+bool media_names_protobuf(struct str accept)
+{
+    struct media_range ranges[MEDIA_MAX_RANGES];
+    const size_t n = parse_accept(accept, ranges);
+    for (size_t i = 0; i < n; i++)
+        if (str_eq_nocase(ranges[i].subtype, STR("vnd.kubernetes.protobuf")))
+            return true;
+    return false;
+}
+
 int media_choose_json(struct str accept, struct status *st)
 {
     if (str_trim(accept).n == 0)

@@ -50,6 +50,8 @@ int media_choose_watch(struct str accept, enum media_endpoint endpoint,
 /* A document without other forms (discovery, version): json or yaml. */
 int media_choose_plain(struct str accept, enum media_endpoint endpoint,
                        enum media_encoding *ret_encoding, struct status *st);
+/* Does the client name Kubernetes's protobuf? */
+bool media_names_protobuf(struct str accept);
 /* Only JSON is offered (/version). */
 int media_choose_json(struct str accept, struct status *st);
 /* Does the client ask /api or /apis for the aggregated form, apidiscovery.k8s.io/v2? A range that

@@ -8,7 +8,6 @@
 #include "base/base64.h"
 #include "base/map.h"
 
-#define MAGIC STR("k8s\0")
 #define MICROS_PER_SECOND 1000000
 #define NANOS_PER_SECOND 1000000000
 #define SECONDS_YEAR_1 (-62135596800) /* Go's zero time */
@@ -435,11 +434,11 @@ int protobuf_open(struct arena *a, struct str body, struct protobuf_envelope *re
                   struct str *ret_error)
 {
     struct decoder d = {.arena = a};
-    struct cursor c = {&d, str_from(body, MAGIC.n)};
+    struct cursor c = {&d, str_from(body, PROTOBUF_MAGIC.n)};
     struct protobuf_envelope e = {STR(""), STR(""), STR("")};
     if (body.n == 0)
         d.error = STR("empty data");
-    else if (!str_starts_with(body, MAGIC))
+    else if (!str_starts_with(body, PROTOBUF_MAGIC))
         d.error = STR("provided data does not appear to be a protobuf message, expected prefix "
                       "[107 56 115 0]");
     else if (c.rest.n == 0)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects in Kubernetes's protobuf form, as clients written in Go send those of native kinds. Read
  * by the table kinds/protobuf.yaml into the JSON they would have sent otherwise; nothing here knows
- * a message by name. Answers are always JSON, so nothing is written. */
+ * a message by name. Answers are JSON, but for the refusal of a client that takes nothing else. */
 #pragma once
 
 #include "json/json.h"
 
+#define PROTOBUF_MAGIC STR("k8s\0")
 #define PROTOBUF_MAX_DEPTH 128        /* messages inside messages */
 #define PROTOBUF_MAX_NUMBER 536870911 /* of a field */
 
@@ -77,3 +78,6 @@ int protobuf_open(struct arena *a, struct str body, struct protobuf_envelope *re
  * *ret_error. */
 int protobuf_decode(struct arena *a, const struct protobuf_message *message, struct str bytes,
                     struct json *object, struct str *ret_error);
+
+/* Appends a Status as a body. */
+void protobuf_write_status(struct buf *b, const struct protobuf *p, const struct json *status);

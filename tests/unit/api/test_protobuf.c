@@ -202,6 +202,27 @@ TEST(a_type_may_be_left_out)
     assert_str(e.object, "x");
 }
 
+TEST(a_status_reads_as_it_was_written)
+{
+    FIXTURE;
+    BUF_AUTO b = {0}, object = {0};
+    const char *text =
+        "{'metadata':{},'status':'Failure','message':'m','reason':'Invalid','details':"
+        "{'name':'n','kind':'k','causes':[{'reason':'r','message':'c','field':'f'},"
+        "{'reason':'r2'}],'retryAfterSeconds':3},'code':406}";
+    struct json *status = fixture_json(f.arena, text);
+    (void) json_set(f.arena, status, STR("apiVersion"), json_string(STR("v1")));
+    (void) json_set(f.arena, status, STR("kind"), json_string(STR("Status")));
+    protobuf_write_status(&b, f.registry->protobuf, status);
+    struct protobuf_envelope e;
+    struct str error = STR("");
+    assert_int_equal(protobuf_open(f.arena, buf_str(&b), &e, &error), 0);
+    assert_str(e.api_version, "v1");
+    assert_str(e.kind, "Status");
+    buf_append_str(&object, e.object);
+    assert_decodes(&f, "meta.k8s.io/v1/Status", &object, text);
+}
+
 /* ---- values ------------------------------------------------------------------------------- */
 
 TEST(zeros_count_only_where_they_may_be_absent)
