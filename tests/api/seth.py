@@ -145,11 +145,15 @@ class Server:
         finally:
             connection.close()
 
-    def kubectl(self, *arguments, version="new", input=None, check=True):
+    def kubectl_command(self, version="new"):
+        """How to start one of the two kubectls as administrator: the words and the environment."""
+        words = [str(KUBECTLS[version]), "--kubeconfig", self.kubeconfig, "--cache-dir", str(self.dir / f"kubectl-{version}")]
+        return words, {**os.environ, "HOME": str(self.dir)}
+
+    def kubectl(self, *arguments, version="new", input=None, check=True, environment=None):
         """Runs one of the two kubectls; returns its standard output (and error when check is off)."""
-        cache = self.dir / f"kubectl-{version}"
-        done = subprocess.run([str(KUBECTLS[version]), "--kubeconfig", self.kubeconfig, "--cache-dir", str(cache), *arguments],
-                              input=input, capture_output=True, text=True, timeout=120, env={**os.environ, "HOME": str(self.dir)})
+        words, variables = self.kubectl_command(version)
+        done = subprocess.run([*words, *arguments], input=input, capture_output=True, text=True, timeout=120, env={**variables, **(environment or {})})
         if not check:
             return done
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}"
