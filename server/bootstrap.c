@@ -15,12 +15,16 @@ int bootstrap_objects(struct kube_client *client, char **ret_error)
         (void) json_set(a, meta, STR("name"), json_string(namespaces[i]));
         struct status st;
         status_init(&st, a);
-        struct kube_request r = {
-            .verb = VERB_CREATE, .group = STR(""), .version = STR("v1"), .resource = STR("namespaces"), .body = &object};
+        struct kube_request r = {.verb = VERB_CREATE,
+                                 .group = STR(""),
+                                 .version = STR("v1"),
+                                 .resource = STR("namespaces"),
+                                 .body = &object};
         int code = kube_request(client, a, &r, NULL, &st);
         if (code < 0 && code != -EEXIST) {
             struct buf b = {0};
-            buf_printf(&b, "cannot create namespace %.*s: %.*s", STR_ARG(namespaces[i]), STR_ARG(st.message));
+            buf_printf(&b, "cannot create namespace %.*s: %.*s", STR_ARG(namespaces[i]),
+                       STR_ARG(st.message));
             *ret_error = buf_take(&b);
             return code;
         }

@@ -49,15 +49,19 @@ static void authority_done(struct authority *ca)
     pki_cert_free(ca->certificate);
 }
 
-/* The CA is made once; a key without its certificate (or the reverse) is never replaced silently. */
-static int open_authority(struct arena *a, const char *data_dir, struct authority *ret, char **ret_error)
+/* The CA is made once; a key without its certificate (or the reverse) is never replaced silently.
+ */
+static int open_authority(struct arena *a, const char *data_dir, struct authority *ret,
+                          char **ret_error)
 {
-    const char *certificate = pki_path(a, data_dir, "root-certificate.pem"), *key = pki_path(a, data_dir, "root-key.pem");
+    const char *certificate = pki_path(a, data_dir, "root-certificate.pem"),
+               *key = pki_path(a, data_dir, "root-key.pem");
     if (access(certificate, F_OK) < 0 && access(key, F_OK) < 0) {
         ret->key = pki_key_new();
-        ret->certificate = pki_cert_new(
-            &(struct pki_cert_options){.common_name = STR("seth root"), .is_ca = true, .valid_days = CA_DAYS}, ret->key,
-            NULL, NULL);
+        ret->certificate = pki_cert_new(&(struct pki_cert_options){.common_name = STR("seth root"),
+                                                                   .is_ca = true,
+                                                                   .valid_days = CA_DAYS},
+                                        ret->key, NULL, NULL);
         int r = pki_key_save(ret->key, key);
         if (r == 0)
             r = pki_cert_save(ret->certificate, certificate);
@@ -70,14 +74,12 @@ static int open_authority(struct arena *a, const char *data_dir, struct authorit
     return r < 0 ? fail(ret_error, r, "cannot read the root key", key) : 0;
 }
 
-static size_t server_names(struct arena *a, const struct identity_options *o, struct str **ret_names)
+static size_t server_names(struct arena *a, const struct identity_options *o,
+                           struct str **ret_names)
 {
-    static const struct str always[] = {{"localhost", 9},
-                                        {"127.0.0.1", 9},
-                                        {"::1", 3},
-                                        {"kubernetes", 10},
-                                        {"kubernetes.default", 18},
-                                        {"kubernetes.default.svc", 22}};
+    static const struct str always[] = {
+        {"localhost", 9},   {"127.0.0.1", 9},           {"::1", 3},
+        {"kubernetes", 10}, {"kubernetes.default", 18}, {"kubernetes.default.svc", 22}};
     struct str extra = str_of(o->extra_names), one = STR_NONE;
     size_t capacity = N_ELEMENTS(always) + extra.n + 2, n = 0;
     struct str *names = ARENA_ARRAY(a, struct str, capacity);
@@ -87,7 +89,8 @@ static size_t server_names(struct arena *a, const struct identity_options *o, st
     if (gethostname(host, sizeof(host) - 1) == 0 && host[0])
         names[n++] = arena_str(a, str_of(host));
     struct str bind = str_of(o->bind_address);
-    if (!str_is(bind, "0.0.0.0") && !str_is(bind, "::") && !str_is(bind, "127.0.0.1") && !str_is(bind, "::1"))
+    if (!str_is(bind, "0.0.0.0") && !str_is(bind, "::") && !str_is(bind, "127.0.0.1") &&
+        !str_is(bind, "::1"))
         names[n++] = bind;
     while (str_split(&extra, ',', &one))
         if (str_trim(one).n)
@@ -106,8 +109,8 @@ static bool is_good(const struct pki_cert *c, const struct str *names, size_t n)
     return true;
 }
 
-static int open_server(struct arena *a, const struct identity_options *o, const struct authority *ca,
-                       const struct identity *id, char **ret_error)
+static int open_server(struct arena *a, const struct identity_options *o,
+                       const struct authority *ca, const struct identity *id, char **ret_error)
 {
     CLEANUP(pki_cert_freep) struct pki_cert *certificate = NULL;
     struct str *names = NULL;
@@ -116,17 +119,22 @@ static int open_server(struct arena *a, const struct identity_options *o, const 
         is_good(certificate, names, n))
         return 0;
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
-    CLEANUP(pki_cert_freep) struct pki_cert *fresh = pki_cert_new(
-        &(struct pki_cert_options){
-            .common_name = STR("seth"), .names = names, .n_names = n, .for_server = true, .valid_days = SERVER_DAYS},
-        key, ca->certificate, ca->key);
+    CLEANUP(pki_cert_freep)
+    struct pki_cert *fresh = pki_cert_new(&(struct pki_cert_options){.common_name = STR("seth"),
+                                                                     .names = names,
+                                                                     .n_names = n,
+                                                                     .for_server = true,
+                                                                     .valid_days = SERVER_DAYS},
+                                          key, ca->certificate, ca->key);
     int r = pki_key_save(key, id->key_path);
     if (r == 0)
         r = pki_cert_save(fresh, id->certificate_path);
-    return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path) : 0;
+    return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path)
+                 : 0;
 }
 
-int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret, char **ret_error)
+int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret,
+                  char **ret_error)
 {
     CLEANUP(authority_done) struct authority ca = {0};
     struct identity id = {.root_path = pki_path(a, o->data_dir, "root-certificate.pem"),
@@ -167,14 +175,16 @@ static int write_private(struct arena *a, const char *path, struct str text, cha
     return r < 0 ? fail(ret_error, r, "cannot write", path) : 0;
 }
 
-int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text, char **ret_error)
+int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text,
+                        char **ret_error)
 {
     CLEANUP(authority_done) struct authority ca = {0};
     int r = open_authority(a, o->data_dir, &ca, ret_error);
     if (r < 0)
         return r;
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
-    CLEANUP(pki_cert_freep) struct pki_cert *certificate =
+    CLEANUP(pki_cert_freep)
+    struct pki_cert *certificate =
         pki_cert_new(&(struct pki_cert_options){.common_name = o->user,
                                                 .organizations = o->groups,
                                                 .n_organizations = o->n_groups,
@@ -184,13 +194,16 @@ int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, str
     struct str root = base64_encode(a, pki_cert_pem(a, ca.certificate), BASE64_STANDARD);
     struct str client = base64_encode(a, pki_cert_pem(a, certificate), BASE64_STANDARD);
     struct str secret = base64_encode(a, pki_key_pem(a, key), BASE64_STANDARD);
-    *ret_text = arena_printf(a,
-                             "apiVersion: v1\nkind: Config\n"
-                             "clusters:\n- name: seth\n  cluster:\n    server: %s\n    certificate-authority-data: %.*s\n"
-                             "users:\n- name: %.*s\n  user:\n    client-certificate-data: %.*s\n    client-key-data: %.*s\n"
-                             "contexts:\n- name: seth\n  context:\n    cluster: seth\n    user: %.*s\n"
-                             "current-context: seth\n",
-                             o->server, STR_ARG(root), STR_ARG(o->user), STR_ARG(client), STR_ARG(secret),
-                             STR_ARG(o->user));
+    *ret_text =
+        arena_printf(a,
+                     "apiVersion: v1\nkind: Config\n"
+                     "clusters:\n- name: seth\n  cluster:\n    server: %s\n    "
+                     "certificate-authority-data: %.*s\n"
+                     "users:\n- name: %.*s\n  user:\n    client-certificate-data: %.*s\n    "
+                     "client-key-data: %.*s\n"
+                     "contexts:\n- name: seth\n  context:\n    cluster: seth\n    user: %.*s\n"
+                     "current-context: seth\n",
+                     o->server, STR_ARG(root), STR_ARG(o->user), STR_ARG(client), STR_ARG(secret),
+                     STR_ARG(o->user));
     return o->path ? write_private(a, o->path, *ret_text, ret_error) : 0;
 }

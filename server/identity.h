@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's own identity: one CA made at first start, the serving certificate under it, and the administrator's kubeconfig. All
- * under <data-dir>/pki; nothing is overwritten while it is good. */
+/* The server's own identity: one CA made at first start, the serving certificate under it, and the
+ * administrator's kubeconfig. All under <data-dir>/pki; nothing is overwritten while it is good. */
 #pragma once
 
 #include "base/arena.h"
@@ -13,12 +13,13 @@ struct identity {
 struct identity_options {
     const char *data_dir;
     const char *bind_address;
-    const char *extra_names; /* comma-separated SANs */
+    const char *extra_names;                 /* comma-separated SANs */
     const char *certificate_file, *key_file; /* given by the operator; "" : our own */
 };
 
 /* Failure: negative errno and *ret_error (heap). Strings in the arena. */
-int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret, char **ret_error);
+int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret,
+                  char **ret_error);
 
 struct kubeconfig_options {
     const char *data_dir;
@@ -30,4 +31,5 @@ struct kubeconfig_options {
     const char *path; /* where to, 0600; NULL: *ret_text only */
 };
 /* Makes a client certificate and the kubeconfig that carries it. */
-int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text, char **ret_error);
+int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text,
+                        char **ret_error);

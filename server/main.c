@@ -91,15 +91,19 @@ static const struct command {
     int (*run)(const struct options *o);
 } commands[] = {
     {"server", "", "run the API server", serve_options, serve},
-    {"kubeconfig", "", "print a kubeconfig with a fresh client certificate", kubeconfig_options, kubeconfig},
-    {"backup", " FILE", "copy the store to FILE, while the server runs or not", data_options, backup},
-    {"restore", " FILE", "replace the store by a backup; the server must be stopped", data_options, restore},
+    {"kubeconfig", "", "print a kubeconfig with a fresh client certificate", kubeconfig_options,
+     kubeconfig},
+    {"backup", " FILE", "copy the store to FILE, while the server runs or not", data_options,
+     backup},
+    {"restore", " FILE", "replace the store by a backup; the server must be stopped", data_options,
+     restore},
     {"version", "", "print the version", data_options, version},
 };
 
 static int help(FILE *to)
 {
-    fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND [options]\n\nCommands:\n");
+    fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND "
+                "[options]\n\nCommands:\n");
     for (size_t i = 0; i < N_ELEMENTS(commands); i++)
         fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
     fprintf(to, "\n`seth COMMAND --help` lists its options.\n");
@@ -110,15 +114,16 @@ int main(int argc, char **argv)
 {
     if (argc < 2)
         return help(stderr);
-    if (str_is(str_of(argv[1]), "--help") || str_is(str_of(argv[1]), "-h") || str_is(str_of(argv[1]), "help"))
+    if (str_is(str_of(argv[1]), "--help") || str_is(str_of(argv[1]), "-h") ||
+        str_is(str_of(argv[1]), "help"))
         return help(stdout);
     for (size_t i = 0; i < N_ELEMENTS(commands); i++) {
         if (!str_is(str_of(argv[1]), commands[i].name))
             continue;
         ARENA_AUTO a = arena_new();
         struct options options = {0};
-        struct str usage = arena_printf(a, "seth %s [options]%s\n\n%s", commands[i].name, commands[i].arguments,
-                                        commands[i].help);
+        struct str usage = arena_printf(a, "seth %s [options]%s\n\n%s", commands[i].name,
+                                        commands[i].arguments, commands[i].help);
         int r = options_parse(a, commands[i].options, usage.p, argc - 2, argv + 2, &options);
         return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : commands[i].run(&options);
     }

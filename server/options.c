@@ -29,7 +29,9 @@ static ptrdiff_t find_spec(const struct option_spec *specs, struct str name)
 
 static void print_help(const struct option_spec *specs, const char *usage)
 {
-    printf("Usage: %s\n\nOptions (also as SETH_<NAME> in the environment, or in the YAML file of --config):\n", usage);
+    printf("Usage: %s\n\nOptions (also as SETH_<NAME> in the environment, or in the YAML file of "
+           "--config):\n",
+           usage);
     for (const struct option_spec *s = specs; s->name; s++) {
         printf("  --%-24s %s", s->name, s->help);
         if (s->fallback && s->fallback[0])
@@ -51,8 +53,8 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
     int64_t number = 0;
     if (s->type == OPTION_INT &&
         (str_to_i64(value, &number) < 0 || number < s->min || (s->max && number > s->max))) {
-        fprintf(stderr, "seth: --%s: '%.*s' is no number between %" PRId64 " and %" PRId64 "\n", s->name, STR_ARG(value),
-                s->min, s->max);
+        fprintf(stderr, "seth: --%s: '%.*s' is no number between %" PRId64 " and %" PRId64 "\n",
+                s->name, STR_ARG(value), s->min, s->max);
         return -EINVAL;
     }
     if (s->type == OPTION_LIST && o->values[at] && o->values[at][0])
@@ -67,9 +69,9 @@ static void set_environment(struct arena *a, struct options *o)
         BUF_AUTO name = {0};
         buf_printf(&name, "SETH_%s", o->specs[i].name);
         for (size_t k = 0; k < name.n; k++)
-            name.p[k] = name.p[k] == '-'                            ? '_'
+            name.p[k] = name.p[k] == '-'                       ? '_'
                         : name.p[k] >= 'a' && name.p[k] <= 'z' ? (char) (name.p[k] - 'a' + 'A')
-                                                                    : name.p[k];
+                                                               : name.p[k];
         const char *value = getenv(name.p);
         if (value)
             o->values[i] = arena_strz(a, str_of(value));
@@ -97,7 +99,7 @@ static struct str scalar_text(struct arena *a, const struct json *v)
     if (!json_is(v, JSON_ARRAY))
         return json_text(a, v);
     BUF_AUTO b = {0};
-    JSON_FOR_EACH_ITEM(v, item) {
+    JSON_FOR_EACH_ITEM (v, item) {
         buf_append_str(&b, b.n ? STR(",") : STR(""));
         buf_append_str(&b, scalar_text(a, item));
     }
@@ -114,10 +116,11 @@ static int set_file(struct arena *a, struct options *o, const char *path)
         return r;
     }
     if (yaml_parse(a, buf_str(&text), &parsed) < 0 || !json_is(parsed.value, JSON_OBJECT)) {
-        fprintf(stderr, "seth: --config: %s is no YAML map of options: %.*s\n", path, STR_ARG(parsed.error));
+        fprintf(stderr, "seth: --config: %s is no YAML map of options: %.*s\n", path,
+                STR_ARG(parsed.error));
         return -EINVAL;
     }
-    JSON_FOR_EACH_MEMBER(parsed.value, m) {
+    JSON_FOR_EACH_MEMBER (parsed.value, m) {
         ptrdiff_t at = find_spec(o->specs, json_str(&m->key));
         if (at < 0)
             return complain("the configuration file has an unknown option", json_str(&m->key));
@@ -158,8 +161,8 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
     return 0;
 }
 
-int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc, char **argv,
-                  struct options *ret)
+int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc,
+                  char **argv, struct options *ret)
 {
     for (int i = 0; i < argc; i++) {
         if (str_is(str_of(argv[i]), "--help") || str_is(str_of(argv[i]), "-h")) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options of a command: one table with default and help; a flag beats the environment (SETH_<NAME>), which beats the file given by
+/* Options of a command: one table with default and help; a flag beats the environment
+ * (SETH_<NAME>), which beats the file given by
  * --config (YAML, names as keys), which beats the default. */
 #pragma once
 
@@ -8,7 +9,7 @@
 enum option_type { OPTION_TEXT, OPTION_INT, OPTION_LIST /* comma-separated, may be repeated */ };
 
 struct option_spec {
-    const char *name;    /* "bind-address" */
+    const char *name; /* "bind-address" */
     enum option_type type;
     const char *fallback; /* the default, as text; NULL: none */
     const char *help;
@@ -22,8 +23,9 @@ struct options {
     size_t n_rest;
 };
 
-/* Prints what is wrong to stderr and returns -EINVAL; --help prints the help to stdout and returns 1. */
-int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc, char **argv,
-                  struct options *ret);
+/* Prints what is wrong to stderr and returns -EINVAL; --help prints the help to stdout and
+ * returns 1. */
+int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc,
+                  char **argv, struct options *ret);
 const char *option_text(const struct options *o, const char *name);
 int64_t option_int(const struct options *o, const char *name);

@@ -29,15 +29,19 @@ const struct option_spec serve_options[] = {
     {"data-dir", OPTION_TEXT, "/var/lib/seth", "where everything is kept", 0, 0},
     {"bind-address", OPTION_TEXT, "127.0.0.1", "address to listen on (numeric)", 0, 0},
     {"secure-port", OPTION_INT, "6443", "port of the Kubernetes API; 0 picks a free one", 0, 65535},
-    {"device-port", OPTION_INT, "8443", "port of the device API, reserved: this version serves no devices", 0, 65535},
+    {"device-port", OPTION_INT, "8443",
+     "port of the device API, reserved: this version serves no devices", 0, 65535},
     {"threads", OPTION_INT, "0", "event loops; 0: one per core", 0, MAX_THREADS},
     {"max-connections", OPTION_INT, "20000", "open connections; further ones wait", 1, 1000000},
     {"tls-cert-file", OPTION_TEXT, "", "certificate chain to serve instead of our own (PEM)", 0, 0},
     {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
     {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
-    {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1, 86400},
-    {"history-bytes", OPTION_INT, "67108864", "memory for superseded versions", 1048576, (int64_t) 1 << 40},
-    {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends", 0, MAX_SHUTDOWN_DELAY_S},
+    {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1,
+     86400},
+    {"history-bytes", OPTION_INT, "67108864", "memory for superseded versions", 1048576,
+     (int64_t) 1 << 40},
+    {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends",
+     0, MAX_SHUTDOWN_DELAY_S},
     {"log-level", OPTION_TEXT, "info", "error, warning, info or debug", 0, 0},
     {0},
 };
@@ -87,8 +91,10 @@ static void add_checks(struct server *s)
     health_init(&s->health);
     /* The store answers under the name that tools look for. */
     health_add(&s->health, &(struct health_check){STR("etcd"), HEALTH_ALL, store_is_healthy, s});
-    health_add(&s->health, &(struct health_check){STR("etcd-readiness"), HEALTH_READYZ, store_is_healthy, s});
-    health_add(&s->health, &(struct health_check){STR("shutdown"), HEALTH_READYZ, is_not_stopping, s});
+    health_add(&s->health,
+               &(struct health_check){STR("etcd-readiness"), HEALTH_READYZ, store_is_healthy, s});
+    health_add(&s->health,
+               &(struct health_check){STR("shutdown"), HEALTH_READYZ, is_not_stopping, s});
 }
 
 /* ---- starting ----------------------------------------------------------------------------- */
@@ -121,12 +127,14 @@ static void prepare_process(void)
 static int open_store(struct server *s, char **ret_error)
 {
     const struct options *o = s->options;
-    return store_open(&(struct store_options){.path = arena_printf(s->arena, "%s/objects.db", option_text(o, "data-dir")).p,
-                                              .parse_head = codec_parse_stored,
-                                              .clock = &clock_system,
-                                              .history_max_age_ms = option_int(o, "history-seconds") * 1000,
-                                              .history_max_bytes = option_int(o, "history-bytes")},
-                      &s->store, ret_error);
+    return store_open(
+        &(struct store_options){
+            .path = arena_printf(s->arena, "%s/objects.db", option_text(o, "data-dir")).p,
+            .parse_head = codec_parse_stored,
+            .clock = &clock_system,
+            .history_max_age_ms = option_int(o, "history-seconds") * 1000,
+            .history_max_bytes = option_int(o, "history-bytes")},
+        &s->store, ret_error);
 }
 
 static int open_identity(struct server *s, char **ret_error)
@@ -140,7 +148,8 @@ static int open_identity(struct server *s, char **ret_error)
     int r = identity_open(s->arena, &i, &s->identity, ret_error);
     if (r < 0)
         return r;
-    return tls_config_new(&(struct tls_files){s->identity.certificate_path, s->identity.key_path, s->identity.root_path},
+    return tls_config_new(&(struct tls_files){s->identity.certificate_path, s->identity.key_path,
+                                              s->identity.root_path},
                           &s->tls, ret_error);
 }
 
@@ -166,16 +175,18 @@ static void open_loops(struct server *s)
 
 static int open_listener(struct server *s, char **ret_error)
 {
-    return listener_new(&(struct listener_options){.address = option_text(s->options, "bind-address"),
-                                                   .port = (int) option_int(s->options, "secure-port"),
-                                                   .tls = s->tls,
-                                                   .loops = s->loops,
-                                                   .n_loops = s->n_loops,
-                                                   .max_connections = (size_t) option_int(s->options, "max-connections"),
-                                                   .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
-                                                   .on_accept = api_server_accept,
-                                                   .arg = s->door},
-                        &s->listener, ret_error);
+    return listener_new(
+        &(struct listener_options){.address = option_text(s->options, "bind-address"),
+                                   .port = (int) option_int(s->options, "secure-port"),
+                                   .tls = s->tls,
+                                   .loops = s->loops,
+                                   .n_loops = s->n_loops,
+                                   .max_connections =
+                                       (size_t) option_int(s->options, "max-connections"),
+                                   .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
+                                   .on_accept = api_server_accept,
+                                   .arg = s->door},
+        &s->listener, ret_error);
 }
 
 static int write_admin_kubeconfig(struct server *s, char **ret_error)
@@ -185,7 +196,9 @@ static int write_admin_kubeconfig(struct server *s, char **ret_error)
     struct str text = STR_NONE;
     struct kubeconfig_options k = {
         .data_dir = data_dir,
-        .server = arena_printf(s->arena, "https://%.*s:%d", STR_ARG(reachable_address(s)), listener_port(s->listener)).p,
+        .server = arena_printf(s->arena, "https://%.*s:%d", STR_ARG(reachable_address(s)),
+                               listener_port(s->listener))
+                      .p,
         .user = STR("seth-admin"),
         .groups = groups,
         .n_groups = 1,
@@ -194,8 +207,10 @@ static int write_admin_kubeconfig(struct server *s, char **ret_error)
     };
     int r = identity_kubeconfig(s->arena, &k, &text, ret_error);
     if (r < 0 && access(k.path, R_OK) == 0) {
-        /* The one of an earlier start still opens the door; a full disk must not keep readers out. */
-        log_warning("keeping the administrator's kubeconfig as it was", LOG_TEXT("error", *ret_error));
+        /* The one of an earlier start still opens the door; a full disk must not keep readers out.
+         */
+        log_warning("keeping the administrator's kubeconfig as it was",
+                    LOG_TEXT("error", *ret_error));
         mem_free(TAKE(*ret_error));
         return 0;
     }
@@ -219,9 +234,12 @@ static int open_parts(struct server *s, char **ret_error)
     open_loops(s);
     struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
                                       (long long) option_int(s->options, "secure-port"));
-    s->door = api_server_new(&(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
-    struct controller_context ctx = {
-        .client = s->client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem, .api = s->api};
+    s->door = api_server_new(
+        &(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
+    struct controller_context ctx = {.client = s->client,
+                                     .clock = &clock_system,
+                                     .root_ca_pem = s->identity.root_pem,
+                                     .api = s->api};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
     if (r == 0)
@@ -248,7 +266,8 @@ static void drain(void *arg)
     loop_timer_start(s->stop_timer, DRAIN_MS, 0);
 }
 
-/* From the first signal on we are not ready; whoever sends us requests has the delay to notice. A second ends at once. */
+/* From the first signal on we are not ready; whoever sends us requests has the delay to notice. A
+ * second ends at once. */
 static void on_stop_signal(void *arg, int number)
 {
     struct server *s = arg;
@@ -287,9 +306,11 @@ static void run(struct server *s)
     for (size_t i = 1; i < s->n_loops; i++)
         if (pthread_create(&s->threads[s->n_threads++], NULL, run_loop, s->loops[i]) != 0)
             abort();
-    log_info("serving the Kubernetes API", LOG_TEXT("address", option_text(s->options, "bind-address")),
+    log_info("serving the Kubernetes API",
+             LOG_TEXT("address", option_text(s->options, "bind-address")),
              LOG_INT("port", listener_port(s->listener)), LOG_INT("threads", (int64_t) s->n_loops),
-             LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig", option_text(s->options, "data-dir"))));
+             LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig",
+                                                option_text(s->options, "data-dir"))));
     loop_run(s->loops[0]);
     for (size_t i = 0; i < s->n_threads; i++)
         (void) pthread_join(s->threads[i], NULL);

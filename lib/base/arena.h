@@ -25,8 +25,8 @@ struct str arena_str(struct arena *a, struct str s);
 char *arena_strz(struct arena *a, struct str s);
 struct str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
 struct str arena_vprintf(struct arena *a, const char *format, va_list args) PRINTF_LIKE(2, 0);
-/* Calls fn(p) when the arena is freed or reset, the latest first: for the little that an arena's memory
- * cannot hold itself, such as code a library generates. */
+/* Calls fn(p) when the arena is freed or reset, the latest first: for the little that an arena's
+ * memory cannot hold itself, such as code a library generates. */
 void arena_on_free(struct arena *a, void (*fn)(void *p), void *p);
 /* Bytes handed out since the last reset. */
 size_t arena_used(const struct arena *a);

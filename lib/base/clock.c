@@ -68,8 +68,7 @@ void clock_format_micros(int64_t wall_us, char out[CLOCK_MICROS_BYTES])
 {
     char seconds[CLOCK_SECONDS_BYTES];
     format_seconds(wall_us, seconds);
-    const int64_t fraction =
-        (wall_us % MICROS_PER_SECOND + MICROS_PER_SECOND) % MICROS_PER_SECOND;
+    const int64_t fraction = (wall_us % MICROS_PER_SECOND + MICROS_PER_SECOND) % MICROS_PER_SECOND;
     (void) snprintf(out, CLOCK_MICROS_BYTES, "%.19s.%06uZ", seconds, (unsigned) fraction);
 }
 
@@ -119,10 +118,11 @@ static bool is_date(const struct tm *tm)
 int clock_parse(struct str s, int64_t *ret_wall_us)
 {
     struct tm tm = {0};
-    bool shape = digits(s, 0, 4, &tm.tm_year) && char_at(s, 4, "-") && digits(s, 5, 2, &tm.tm_mon) &&
-                 char_at(s, 7, "-") && digits(s, 8, 2, &tm.tm_mday) && char_at(s, 10, "Tt") &&
-                 digits(s, 11, 2, &tm.tm_hour) && char_at(s, 13, ":") && digits(s, 14, 2, &tm.tm_min) &&
-                 char_at(s, 16, ":") && digits(s, 17, 2, &tm.tm_sec);
+    bool shape =
+        digits(s, 0, 4, &tm.tm_year) && char_at(s, 4, "-") && digits(s, 5, 2, &tm.tm_mon) &&
+        char_at(s, 7, "-") && digits(s, 8, 2, &tm.tm_mday) && char_at(s, 10, "Tt") &&
+        digits(s, 11, 2, &tm.tm_hour) && char_at(s, 13, ":") && digits(s, 14, 2, &tm.tm_min) &&
+        char_at(s, 16, ":") && digits(s, 17, 2, &tm.tm_sec);
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
     if (!shape || !is_date(&tm) || tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)

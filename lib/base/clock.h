@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time as the rest of the program sees it. Code that decides by time takes a `struct clock`, so that a
- * test can run a day in a millisecond. */
+/* Time as the rest of the program sees it. Code that decides by time takes a `struct clock`, so
+ * that a test can run a day in a millisecond. */
 #pragma once
 
 #include "base/str.h"

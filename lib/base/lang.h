@@ -27,7 +27,7 @@
     })
 
 #define N_ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(p, type, member) ((type *) ((char *) (p) - offsetof(type, member)))
+#define CONTAINER_OF(p, type, member) ((type *) ((char *) (p) -offsetof(type, member)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structured log lines to stderr: one event, one line, one write(2), `key=value` with quoted values.
+/* Structured log lines to stderr: one event, one line, one write(2), `key=value` with quoted
+ * values.
  *
  *     log_info("listening", LOG_STR("address", address), LOG_INT("port", port));
  */

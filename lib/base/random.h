@@ -7,7 +7,8 @@
 void random_bytes(void *p, size_t n);
 /* Uniform below bound, which is not 0. */
 uint64_t random_below(uint64_t bound);
-/* n characters of the alphabet Kubernetes uses for generated names (no vowels, no 0, 1, 3), then NUL. */
+/* n characters of the alphabet Kubernetes uses for generated names (no vowels, no 0, 1, 3), then
+ * NUL. */
 void random_name(char *p, size_t n);
 
 #define UUID_TEXT_BYTES 37

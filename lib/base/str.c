@@ -109,7 +109,8 @@ int str_to_i64(struct str s, int64_t *ret_value)
     return 0;
 }
 
-/* Length of the UTF-8 sequence at p, or 0 when it is none (RFC 3629: no surrogates, no overlongs). */
+/* Length of the UTF-8 sequence at p, or 0 when it is none (RFC 3629: no surrogates, no overlongs).
+ */
 static size_t utf8_sequence(const unsigned char *p, size_t n)
 {
     if (p[0] < 0x80)

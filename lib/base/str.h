@@ -51,9 +51,10 @@ struct str str_from(struct str s, size_t from);
 struct str str_sub(struct str s, size_t from, size_t to);
 /* Without spaces, tabs, CR and LF at both ends. */
 struct str str_trim(struct str s);
-/* Takes the part before the next sep off *rest; false when *rest is exhausted. "a,,b" gives "a", "",
- * "b"; a separator at the end opens no further part, an empty *rest gives none. */
+/* Takes the part before the next sep off *rest; false when *rest is exhausted. "a,,b" gives "a",
+ * "", "b"; a separator at the end opens no further part, an empty *rest gives none. */
 bool str_split(struct str *rest, char sep, struct str *ret_part);
-/* Whole string, decimal with optional sign; -EINVAL when it is no number, -ERANGE when too large. */
+/* Whole string, decimal with optional sign; -EINVAL when it is no number, -ERANGE when too large.
+ */
 int str_to_i64(struct str s, int64_t *ret_value);
 bool str_is_utf8(struct str s);

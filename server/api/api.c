@@ -22,10 +22,11 @@ struct api {
     void *ctx;
 };
 
-/* Served as soon as its names are accepted, so that whoever sees it established can rely on it; and once established for good. */
+/* Served as soon as its names are accepted, so that whoever sees it established can rely on it; and
+ * once established for good. */
 static bool is_to_be_served(const struct json *crd)
 {
-    JSON_FOR_EACH_ITEM(json_at(crd, "status", "conditions", NULL), condition) {
+    JSON_FOR_EACH_ITEM (json_at(crd, "status", "conditions", NULL), condition) {
         struct str type = json_get_str(condition, STR("type"));
         if ((str_is(type, "Established") || str_is(type, "NamesAccepted")) &&
             str_is(json_get_str(condition, STR("status")), "True"))

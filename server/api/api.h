@@ -13,7 +13,8 @@ struct api_options {
     const struct clock *clock;
 };
 
-/* Builds the registry from the compiled-in kinds and the CRDs in the store. Failure: *ret_error (heap). */
+/* Builds the registry from the compiled-in kinds and the CRDs in the store. Failure: *ret_error
+ * (heap). */
 int api_new(const struct api_options *o, struct api **ret_api, char **ret_error);
 void api_free(struct api *api);
 
@@ -24,4 +25,5 @@ struct registry *api_registry(struct api *api);
 /* Reads the CRDs again and swaps the registry when they changed; called after a CRD was written. */
 void api_refresh_registry(struct api *api);
 /* Called (on the thread that refreshes) after each swap, with the new registry. */
-void api_on_registry(struct api *api, void (*on_registry)(void *ctx, struct registry *r), void *ctx);
+void api_on_registry(struct api *api, void (*on_registry)(void *ctx, struct registry *r),
+                     void *ctx);

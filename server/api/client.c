@@ -135,7 +135,8 @@ static int local_request(struct kube_client *client, struct arena *a, const stru
 
 /* ---- watching ----------------------------------------------------------------------------- */
 
-static void deliver(struct local_client *lc, enum kube_event_type type, struct str collection, const struct object *o)
+static void deliver(struct local_client *lc, enum kube_event_type type, struct str collection,
+                    const struct object *o)
 {
     struct kube_event e = {
         .type = type,
@@ -151,7 +152,8 @@ static void deliver(struct local_client *lc, enum kube_event_type type, struct s
 }
 
 /* On the store's thread. */
-static void on_store_events(struct store_follower *f, struct store_event *const *events, size_t n, int64_t revision)
+static void on_store_events(struct store_follower *f, struct store_event *const *events, size_t n,
+                            int64_t revision)
 {
     struct local_client *lc = CONTAINER_OF(f, struct local_client, follower);
     (void) revision;
@@ -183,8 +185,10 @@ static void deliver_existing(struct local_client *lc)
     }
 }
 
-/* Takes everything queued, waiting for something if asked to; false when the client is going away. */
-static bool take_queue(struct local_client *lc, bool may_wait, struct store_event ***ret_events, size_t *ret_n)
+/* Takes everything queued, waiting for something if asked to; false when the client is going away.
+ */
+static bool take_queue(struct local_client *lc, bool may_wait, struct store_event ***ret_events,
+                       size_t *ret_n)
 {
     (void) pthread_mutex_lock(&lc->lock);
     while (may_wait && !lc->n_queue && !lc->is_stopping)
@@ -200,8 +204,9 @@ static bool take_queue(struct local_client *lc, bool may_wait, struct store_even
 /* False when the client is going away. */
 static bool deliver_queue(struct local_client *lc, bool may_wait)
 {
-    static const enum kube_event_type types[] = {
-        [STORE_ADDED] = KUBE_ADDED, [STORE_MODIFIED] = KUBE_MODIFIED, [STORE_DELETED] = KUBE_DELETED};
+    static const enum kube_event_type types[] = {[STORE_ADDED] = KUBE_ADDED,
+                                                 [STORE_MODIFIED] = KUBE_MODIFIED,
+                                                 [STORE_DELETED] = KUBE_DELETED};
     struct store_event **events = NULL;
     size_t n = 0;
     bool goes_on = take_queue(lc, may_wait, &events, &n);
@@ -218,7 +223,8 @@ static void *watch_thread(void *arg)
 {
     struct local_client *lc = arg;
     deliver_existing(lc);
-    /* The kinds were listed one after the other: what changed meanwhile belongs to the beginning, too. */
+    /* The kinds were listed one after the other: what changed meanwhile belongs to the beginning,
+     * too. */
     bool goes_on = deliver_queue(lc, /* may_wait= */ false);
     if (goes_on)
         lc->on_event(lc->ctx, &(struct kube_event){.type = KUBE_SYNCED});
@@ -227,7 +233,8 @@ static void *watch_thread(void *arg)
     return NULL;
 }
 
-static void local_watch(struct kube_client *client, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
+static void local_watch(struct kube_client *client,
+                        void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
 {
     struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
     int64_t ignored = 0;

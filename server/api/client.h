@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The client interface: how controllers, the device API and the console reach objects, whether the API server is this process or
- * another. Requests block; they are for threads that may. */
+/* The client interface: how controllers, the device API and the console reach objects, whether the
+ * API server is this process or another. Requests block; they are for threads that may. */
 #pragma once
 
 #include "api/status.h"
@@ -33,11 +33,13 @@ struct kube_client;
 struct registry;
 
 struct kube_client_ops {
-    int (*request)(struct kube_client *c, struct arena *a, const struct kube_request *r, struct json **ret_object,
-                   struct status *st);
-    /* All objects of all kinds as ADDED, then SYNCED, then everything that changes, in order, one call at a time, until kube_client_free().
-     * on_event runs on a thread of the client's; strings live for the call. */
-    void (*watch)(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx);
+    int (*request)(struct kube_client *c, struct arena *a, const struct kube_request *r,
+                   struct json **ret_object, struct status *st);
+    /* All objects of all kinds as ADDED, then SYNCED, then everything that changes, in order, one
+     * call at a time, until kube_client_free(). on_event runs on a thread of the client's; strings
+     * live for the call. */
+    void (*watch)(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e),
+                  void *ctx);
     void (*free)(struct kube_client *c);
     /* The kinds that are served, with a reference. */
     struct registry *(*kinds)(struct kube_client *c);
@@ -50,13 +52,15 @@ struct kube_client {
     const struct kube_client_ops *ops;
 };
 
-/* 0 and the object (or Status of a delete, or list), or a negative errno with st filled: -ENOENT not found, -EEXIST, -ESTALE conflict. */
+/* 0 and the object (or Status of a delete, or list), or a negative errno with st filled: -ENOENT
+ * not found, -EEXIST, -ESTALE conflict. */
 static inline int kube_request(struct kube_client *c, struct arena *a, const struct kube_request *r,
                                struct json **ret_object, struct status *st)
 {
     return c->ops->request(c, a, r, ret_object, st);
 }
-static inline void kube_watch(struct kube_client *c, void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
+static inline void kube_watch(struct kube_client *c,
+                              void (*on_event)(void *ctx, const struct kube_event *e), void *ctx)
 {
     c->ops->watch(c, on_event, ctx);
 }
@@ -75,5 +79,6 @@ static inline void kube_client_free(struct kube_client *c)
 }
 
 struct api;
-/* The API server of this process. manager is the field manager of its writes ("seth-controllers"). */
+/* The API server of this process. manager is the field manager of its writes ("seth-controllers").
+ */
 struct kube_client *kube_client_local(struct api *api, const char *manager);

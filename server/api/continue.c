@@ -11,7 +11,8 @@ static const struct str magic = {"seth1 ", 6};
 
 struct str continue_encode(struct arena *a, int64_t revision, struct str after)
 {
-    struct str plain = arena_printf(a, "%.*s%" PRId64 " %.*s", STR_ARG(magic), revision, STR_ARG(after));
+    struct str plain =
+        arena_printf(a, "%.*s%" PRId64 " %.*s", STR_ARG(magic), revision, STR_ARG(after));
     return base64_encode(a, plain, BASE64_URL);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The continue token of a paged list: the version it shows and the key it stopped behind. Opaque to clients. */
+/* The continue token of a paged list: the version it shows and the key it stopped behind. Opaque to
+ * clients. */
 #pragma once
 
 #include "base/arena.h"
@@ -8,4 +9,5 @@
 
 struct str continue_encode(struct arena *a, int64_t revision, struct str after);
 /* -EINVAL: not one of ours. */
-int continue_decode(struct arena *a, struct str token, int64_t *ret_revision, struct str *ret_after);
+int continue_decode(struct arena *a, struct str token, int64_t *ret_revision,
+                    struct str *ret_after);

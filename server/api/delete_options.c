@@ -17,21 +17,24 @@ static int parse_body(struct call *c, struct json **ret)
     *ret = json_new(c->arena, json_object());
     if (!c->in.body.n)
         return 0;
-    int r = body_document(c, protobuf_find(c->registry->protobuf, STR("meta.k8s.io/v1"), STR("DeleteOptions")), &value);
+    int r = body_document(
+        c, protobuf_find(c->registry->protobuf, STR("meta.k8s.io/v1"), STR("DeleteOptions")),
+        &value);
     if (r < 0 || value->type == JSON_NULL)
         return r;
     struct str kind = json_get_str(value, STR("kind"));
     struct str version = json_get_str(value, STR("apiVersion"));
     if (value->type != JSON_OBJECT || (kind.n && !str_is(kind, "DeleteOptions")))
-        return status_bad_request(&c->status, "no kind \"%.*s\" is registered for version \"%.*s\"", STR_ARG(kind),
-                                  STR_ARG(version));
+        return status_bad_request(&c->status, "no kind \"%.*s\" is registered for version \"%.*s\"",
+                                  STR_ARG(kind), STR_ARG(version));
     *ret = value;
     return 0;
 }
 
 static int parse_propagation(struct call *c, const struct json *body, enum propagation *ret)
 {
-    static const struct str names[] = {{"", 0}, {"Background", 10}, {"Foreground", 10}, {"Orphan", 6}};
+    static const struct str names[] = {
+        {"", 0}, {"Background", 10}, {"Foreground", 10}, {"Orphan", 6}};
     struct str policy = request_parameter(&c->in.query, "propagationPolicy");
     const struct json *orphan = json_get(body, STR("orphanDependents"));
     bool has_orphan = json_is(orphan, JSON_BOOL);
@@ -43,7 +46,9 @@ static int parse_propagation(struct call *c, const struct json *body, enum propa
     if (policy.n && has_orphan)
         causes_add(&causes, CAUSE_INVALID, &at, &value,
                    "orphanDependents and deletionPropagation cannot be both set");
-    *ret = !has_orphan ? PROPAGATION_DEFAULT : orphan->b ? PROPAGATION_ORPHAN : PROPAGATION_BACKGROUND;
+    *ret = !has_orphan ? PROPAGATION_DEFAULT
+           : orphan->b ? PROPAGATION_ORPHAN
+                       : PROPAGATION_BACKGROUND;
     bool known = !policy.n;
     for (size_t i = 1; i < N_ELEMENTS(names); i++) {
         if (str_eq(policy, names[i])) {
@@ -52,10 +57,13 @@ static int parse_propagation(struct call *c, const struct json *body, enum propa
         }
     }
     if (!known) {
-        static const struct str supported[] = {{"Foreground", 10}, {"Background", 10}, {"Orphan", 6}, {"nil", 3}};
+        static const struct str supported[] = {
+            {"Foreground", 10}, {"Background", 10}, {"Orphan", 6}, {"nil", 3}};
         causes_add_not_supported(&causes, &at, &value, supported, N_ELEMENTS(supported));
     }
-    return causes.n ? status_invalid(&c->status, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""), &causes) : 0;
+    return causes.n ? status_invalid(&c->status, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""),
+                                     &causes)
+                    : 0;
 }
 
 static int parse_dry_run(struct call *c, const struct json *body)
@@ -98,13 +106,15 @@ int delete_options_parse(struct call *c, struct delete_options *ret)
 
 /* ---- meaning ------------------------------------------------------------------------------ */
 
-static int fail_precondition(struct call *c, struct str name, const char *what, struct str given, struct str current,
-                             const char *perhaps)
+static int fail_precondition(struct call *c, struct str name, const char *what, struct str given,
+                             struct str current, const char *perhaps)
 {
     (void) status_fail(&c->status, 409, "Conflict",
-                       "Operation cannot be fulfilled on %.*s \"%.*s\": the %s in the precondition (%.*s) does not "
+                       "Operation cannot be fulfilled on %.*s \"%.*s\": the %s in the precondition "
+                       "(%.*s) does not "
                        "match the %s in record (%.*s). The object might have been %s",
-                       STR_ARG(c->kind->kind), STR_ARG(name), what, STR_ARG(given), what, STR_ARG(current), perhaps);
+                       STR_ARG(c->kind->kind), STR_ARG(name), what, STR_ARG(given), what,
+                       STR_ARG(current), perhaps);
     c->status.has_details = true;
     c->status.name = name;
     c->status.group = c->kind->group;
@@ -112,10 +122,12 @@ static int fail_precondition(struct call *c, struct str name, const char *what, 
     return -ESTALE;
 }
 
-static int check_preconditions(struct call *c, const struct delete_options *o, const struct json *meta)
+static int check_preconditions(struct call *c, const struct delete_options *o,
+                               const struct json *meta)
 {
     struct str name = json_get_str(meta, STR("name"));
-    struct str uid = json_get_str(meta, STR("uid")), revision = json_get_str(meta, STR("resourceVersion"));
+    struct str uid = json_get_str(meta, STR("uid")),
+               revision = json_get_str(meta, STR("resourceVersion"));
     if (o->uid.n && !str_eq(o->uid, uid))
         return fail_precondition(c, name, "UID", o->uid, uid, "deleted and then recreated");
     if (o->revision.n && !str_eq(o->revision, revision))
@@ -125,22 +137,25 @@ static int check_preconditions(struct call *c, const struct delete_options *o, c
 
 static bool has_finalizer(const struct json *finalizers, const char *name)
 {
-    JSON_FOR_EACH_ITEM(finalizers, f) {
+    JSON_FOR_EACH_ITEM (finalizers, f) {
         if (str_is(json_str(f), name))
             return true;
     }
     return false;
 }
 
-/* The finalizers a deletion leaves: the garbage collector's own two follow the policy, all others stay. */
-static struct json finalizers_for(struct call *c, enum propagation policy, const struct json *finalizers)
+/* The finalizers a deletion leaves: the garbage collector's own two follow the policy, all others
+ * stay. */
+static struct json finalizers_for(struct call *c, enum propagation policy,
+                                  const struct json *finalizers)
 {
     bool orphan = policy == PROPAGATION_ORPHAN ||
                   (policy == PROPAGATION_DEFAULT && has_finalizer(finalizers, FINALIZER_ORPHAN));
-    bool foreground = policy == PROPAGATION_FOREGROUND ||
-                      (policy == PROPAGATION_DEFAULT && has_finalizer(finalizers, FINALIZER_FOREGROUND));
+    bool foreground =
+        policy == PROPAGATION_FOREGROUND ||
+        (policy == PROPAGATION_DEFAULT && has_finalizer(finalizers, FINALIZER_FOREGROUND));
     struct json kept = json_array();
-    JSON_FOR_EACH_ITEM(finalizers, f) {
+    JSON_FOR_EACH_ITEM (finalizers, f) {
         if (!str_is(json_str(f), FINALIZER_ORPHAN) && !str_is(json_str(f), FINALIZER_FOREGROUND))
             (void) json_push(c->arena, &kept, *f);
     }
@@ -151,13 +166,15 @@ static struct json finalizers_for(struct call *c, enum propagation policy, const
     return kept;
 }
 
-static void mark(struct call *c, struct hook_context *h, struct json *object, struct json finalizers)
+static void mark(struct call *c, struct hook_context *h, struct json *object,
+                 struct json finalizers)
 {
     struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     if (!json_get(meta, STR("deletionTimestamp"))) {
         char now[CLOCK_SECONDS_BYTES];
         clock_format_seconds(h->now_us, now);
-        (void) json_set(c->arena, meta, STR("deletionTimestamp"), json_string(arena_str(c->arena, str_of(now))));
+        (void) json_set(c->arena, meta, STR("deletionTimestamp"),
+                        json_string(arena_str(c->arena, str_of(now))));
         (void) json_set(c->arena, meta, STR("deletionGracePeriodSeconds"), json_int(0));
         int64_t generation = json_get_int(meta, STR("generation"), 0);
         if (generation > 0)
@@ -171,7 +188,8 @@ static void mark(struct call *c, struct hook_context *h, struct json *object, st
         c->kind->hooks->prepare_delete(h, object);
 }
 
-int delete_plan(struct call *c, const struct delete_options *o, const struct json *object, struct json **ret_marked)
+int delete_plan(struct call *c, const struct delete_options *o, const struct json *object,
+                struct json **ret_marked)
 {
     struct hook_context h = call_hook_context(c, WRITE_UPDATE);
     const struct kind_hooks *hooks = c->kind->hooks;
@@ -181,11 +199,13 @@ int delete_plan(struct call *c, const struct delete_options *o, const struct jso
         return r;
     struct str refusal = hooks && hooks->check_delete ? hooks->check_delete(&h, object) : STR_NONE;
     if (refusal.n)
-        return status_forbidden(&c->status, c->kind, json_get_str(meta, STR("name")), "%.*s", STR_ARG(refusal));
+        return status_forbidden(&c->status, c->kind, json_get_str(meta, STR("name")), "%.*s",
+                                STR_ARG(refusal));
 
     const struct json *old_finalizers = json_get(meta, STR("finalizers"));
     struct json finalizers = finalizers_for(c, o->propagation, old_finalizers);
-    bool must_stay = json_count(&finalizers) || (hooks && hooks->must_stay && hooks->must_stay(object));
+    bool must_stay =
+        json_count(&finalizers) || (hooks && hooks->must_stay && hooks->must_stay(object));
     if (!must_stay)
         return DELETE_REMOVE;
     bool same = json_count(&finalizers) == json_count(old_finalizers) &&

@@ -4,7 +4,12 @@
 
 #include "api/call.h"
 
-enum propagation { PROPAGATION_DEFAULT, PROPAGATION_BACKGROUND, PROPAGATION_FOREGROUND, PROPAGATION_ORPHAN };
+enum propagation {
+    PROPAGATION_DEFAULT,
+    PROPAGATION_BACKGROUND,
+    PROPAGATION_FOREGROUND,
+    PROPAGATION_ORPHAN
+};
 
 struct delete_options {
     enum propagation propagation;
@@ -16,5 +21,7 @@ int delete_options_parse(struct call *c, struct delete_options *ret);
 
 /* What a delete does to an object as it stands: nothing more, mark it, or remove it. */
 enum delete_step { DELETE_WAIT, DELETE_MARK, DELETE_REMOVE };
-/* May it be deleted, and how far? On DELETE_MARK *ret_marked is the object to store. Fills c->status on failure (< 0). */
-int delete_plan(struct call *c, const struct delete_options *o, const struct json *object, struct json **ret_marked);
+/* May it be deleted, and how far? On DELETE_MARK *ret_marked is the object to store. Fills
+ * c->status on failure (< 0). */
+int delete_plan(struct call *c, const struct delete_options *o, const struct json *object,
+                struct json **ret_marked);

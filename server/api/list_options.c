@@ -9,7 +9,8 @@ static int parse_selectors(struct call *c, struct selector *ret)
     struct str fields = request_parameter(&c->in.query, "fieldSelector");
     struct str error = STR_NONE;
     if (labels.n > SELECTOR_MAX_BYTES || fields.n > SELECTOR_MAX_BYTES)
-        return status_bad_request(&c->status, "the selector is longer than %zu bytes", SELECTOR_MAX_BYTES);
+        return status_bad_request(&c->status, "the selector is longer than %zu bytes",
+                                  SELECTOR_MAX_BYTES);
     if (selector_parse_labels(c->arena, labels, ret, &error) < 0 ||
         selector_parse_fields(c->arena, fields, c->kind, ret, &error) < 0)
         return status_bad_request(&c->status, "%.*s", STR_ARG(error));
@@ -41,7 +42,8 @@ int list_options_revision(struct call *c, int64_t *ret_revision)
     return 0;
 }
 
-static void check_match(struct call *c, const struct list_options *o, bool is_watch, struct causes *causes)
+static void check_match(struct call *c, const struct list_options *o, bool is_watch,
+                        struct causes *causes)
 {
     static const struct str list_values[] = {{"Exact", 5}, {"NotOlderThan", 12}, {"", 0}};
     static const struct str watch_values[] = {{"NotOlderThan", 12}};
@@ -50,8 +52,9 @@ static void check_match(struct call *c, const struct list_options *o, bool is_wa
     struct json value = json_string(match.p ? match : STR(""));
     if (is_watch) {
         if (match.n && !o->has_initial_events)
-            causes_add(causes, CAUSE_FORBIDDEN, &at, NULL,
-                       "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            causes_add(
+                causes, CAUSE_FORBIDDEN, &at, NULL,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
         if (o->has_initial_events && o->match != MATCH_NOT_OLDER)
             causes_add(causes, CAUSE_FORBIDDEN, &at, NULL,
                        "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
@@ -81,7 +84,9 @@ int list_options_parse(struct call *c, bool is_watch, struct list_options *ret)
 {
     struct list_options o = {0};
     struct str match = request_parameter(&c->in.query, "resourceVersionMatch");
-    o.match = str_is(match, "Exact") ? MATCH_EXACT : str_is(match, "NotOlderThan") ? MATCH_NOT_OLDER : MATCH_UNSET;
+    o.match = str_is(match, "Exact")          ? MATCH_EXACT
+              : str_is(match, "NotOlderThan") ? MATCH_NOT_OLDER
+                                              : MATCH_UNSET;
     o.continue_token = request_parameter(&c->in.query, "continue");
     struct str initial = request_parameter(&c->in.query, "sendInitialEvents");
     o.has_initial_events = initial.n > 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ListOptions: what list, watch and deletecollection may be asked, checked as kube-apiserver does. */
+/* ListOptions: what list, watch and deletecollection may be asked, checked as kube-apiserver does.
+ */
 #pragma once
 
 #include "api/call.h"

@@ -7,24 +7,33 @@
 #define LABEL_MAX 63
 
 #define SUBDOMAIN_TEXT \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and " \
-    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is " \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or " \
+    "'.', and " \
+    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for " \
+    "validation is " \
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 #define LABEL_TEXT \
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start " \
-    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is " \
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and " \
+    "must start " \
+    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for " \
+    "validation is " \
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 #define LABEL_1035_TEXT \
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic " \
-    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for " \
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an " \
+    "alphabetic " \
+    "character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex " \
+    "used for " \
     "validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
 #define QUALIFIED_TEXT \
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric " \
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an " \
+    "alphanumeric " \
     "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is " \
     "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 #define LABEL_VALUE_TEXT \
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must " \
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used " \
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or " \
+    "'.', and must " \
+    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', " \
+    "regex used " \
     "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 
 static bool is_lower_alnum(char c)

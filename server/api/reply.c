@@ -28,18 +28,20 @@ int reply_form_of(struct call *c, struct reply_form *ret_form)
         }
     }
     if (!known)
-        return status_bad_request(&c->status,
-                                  "Unable to convert to Table as requested: includeObject: Invalid value: "
-                                  "%.*s: must be 'Metadata', 'Object', 'None', or empty",
-                                  STR_ARG(status_quote(c->arena, asked)));
+        return status_bad_request(
+            &c->status,
+            "Unable to convert to Table as requested: includeObject: Invalid value: "
+            "%.*s: must be 'Metadata', 'Object', 'None', or empty",
+            STR_ARG(status_quote(c->arena, asked)));
     *ret_form = f;
     return 0;
 }
 
 static void write_partial(struct buf *b, const struct reply_form *f, const struct json *object)
 {
-    buf_printf(b, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/%.*s\",\"metadata\":",
-               STR_ARG(f->media.version));
+    buf_printf(
+        b, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/%.*s\",\"metadata\":",
+        STR_ARG(f->media.version));
     const struct json *meta = json_get(object, STR("metadata"));
     if (meta)
         json_write(b, meta);
@@ -63,10 +65,11 @@ static void write_list_meta(struct buf *b, const struct reply_list_meta *meta, b
     buf_append_char(b, '}');
 }
 
-static void write_table_head(struct buf *b, const struct reply_form *f, const struct reply_list_meta *meta,
-                             bool with_columns)
+static void write_table_head(struct buf *b, const struct reply_form *f,
+                             const struct reply_list_meta *meta, bool with_columns)
 {
-    buf_printf(b, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%.*s\",", STR_ARG(f->media.version));
+    buf_printf(b, "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/%.*s\",",
+               STR_ARG(f->media.version));
     write_list_meta(b, meta, false);
     buf_append_str(b, STR(",\"columnDefinitions\":"));
     if (with_columns)
@@ -76,20 +79,24 @@ static void write_table_head(struct buf *b, const struct reply_form *f, const st
     buf_append_str(b, STR(",\"rows\":"));
 }
 
-static void write_row(struct buf *b, const struct reply_form *f, struct arena *a, const struct json *object)
+static void write_row(struct buf *b, const struct reply_form *f, struct arena *a,
+                      const struct json *object)
 {
-    struct table_options options = {.include = f->include, .meta_version = f->media.version, .now_us = f->now_us};
+    struct table_options options = {
+        .include = f->include, .meta_version = f->media.version, .now_us = f->now_us};
     table_write_row(b, a, f->kind, object, &options);
 }
 
-void reply_write(struct buf *b, const struct reply_form *f, const struct json *object, bool with_columns)
+void reply_write(struct buf *b, const struct reply_form *f, const struct json *object,
+                 bool with_columns)
 {
     if (f->media.form == MEDIA_PARTIAL) {
         write_partial(b, f, object);
     } else if (f->media.form == MEDIA_TABLE) {
         ARENA_AUTO a = arena_new();
         struct reply_list_meta meta = {.n_remaining = -1};
-        (void) str_to_i64(json_str(json_at(object, "metadata", "resourceVersion", NULL)), &meta.revision);
+        (void) str_to_i64(json_str(json_at(object, "metadata", "resourceVersion", NULL)),
+                          &meta.revision);
         write_table_head(b, f, &meta, with_columns);
         buf_append_char(b, '[');
         write_row(b, f, a, object);
@@ -141,7 +148,8 @@ static int check_single(struct call *c)
     if (c->media.form != MEDIA_PARTIAL_LIST)
         return 0;
     return status_fail(&c->status, 406, "NotAcceptable",
-                       "you requested PartialObjectMetadataList, but the requested object is not a list (*%s.%.*s)",
+                       "you requested PartialObjectMetadataList, but the requested object is not a "
+                       "list (*%s.%.*s)",
                        c->kind->is_native ? "core" : "unstructured", STR_ARG(c->kind->kind));
 }
 
@@ -160,8 +168,8 @@ void call_reply_json(struct call *c, int code, const struct json *object)
 
 static bool is_plain(const struct call *c)
 {
-    return c->media.form == MEDIA_OBJECT && c->media.encoding == MEDIA_JSON && !c->media.is_pretty &&
-           !request_parameter(&c->in.query, "pretty").p;
+    return c->media.form == MEDIA_OBJECT && c->media.encoding == MEDIA_JSON &&
+           !c->media.is_pretty && !request_parameter(&c->in.query, "pretty").p;
 }
 
 void call_reply_object(struct call *c, int code, struct object *o)
@@ -178,8 +186,8 @@ void call_reply_object(struct call *c, int code, struct object *o)
 
 /* ---- lists -------------------------------------------------------------------------------- */
 
-static void reply_plain_list(struct call *c, const struct reply_form *f, struct object **objects, size_t n,
-                             const struct reply_list_meta *meta)
+static void reply_plain_list(struct call *c, const struct reply_form *f, struct object **objects,
+                             size_t n, const struct reply_list_meta *meta)
 {
     struct slice *slices = mem_alloc(sizeof(*slices) * (n * (CODEC_MAX_SLICES + 1) + 2));
     size_t n_slices = 0;
@@ -212,7 +220,8 @@ static void write_list(struct buf *b, const struct reply_form *f, struct object 
         }
         buf_append_char(b, '[');
     } else if (f->media.form == MEDIA_PARTIAL_LIST) {
-        buf_printf(b, "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%.*s\",",
+        buf_printf(b,
+                   "{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/%.*s\",",
                    STR_ARG(f->media.version));
         write_list_meta(b, meta, false);
         buf_append_str(b, STR(",\"items\":["));
@@ -224,7 +233,11 @@ static void write_list(struct buf *b, const struct reply_form *f, struct object 
     }
     for (size_t i = 0; i < n; i++) {
         arena_reset(a);
-        const struct json *object = codec_decode(a, objects[i], f->kind);
+        struct json *object = codec_decode(a, objects[i], f->kind);
+        if (f->media.form == MEDIA_OBJECT && f->kind->is_native) {
+            (void) json_remove(object, STR("apiVersion"));
+            (void) json_remove(object, STR("kind"));
+        }
         if (i)
             buf_append_char(b, ',');
         if (is_table)
@@ -241,9 +254,10 @@ void call_reply_list(struct call *c, const struct reply_form *f, struct object *
                      const struct reply_list_meta *meta)
 {
     if (c->media.form == MEDIA_PARTIAL) {
-        (void) status_fail(&c->status, 406, "NotAcceptable",
-                           "you requested PartialObjectMetadata, but the requested object is a list (*%s.%.*s)",
-                           c->kind->is_native ? "core" : "unstructured", STR_ARG(c->kind->list_kind));
+        (void) status_fail(
+            &c->status, 406, "NotAcceptable",
+            "you requested PartialObjectMetadata, but the requested object is a list (*%s.%.*s)",
+            c->kind->is_native ? "core" : "unstructured", STR_ARG(c->kind->list_kind));
         call_fail(c);
     } else if (is_plain(c)) {
         reply_plain_list(c, f, objects, n, meta);

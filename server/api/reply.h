@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects in the form a client asked for: plain, Table, PartialObjectMetadata; JSON or YAML; one, a list, or a watch event. */
+/* Objects in the form a client asked for: plain, Table, PartialObjectMetadata; JSON or YAML; one, a
+ * list, or a watch event. */
 #pragma once
 
 #include "api/call.h"
@@ -14,8 +15,10 @@ struct reply_form {
 
 /* includeObject of the query. Fails with 400. */
 int reply_form_of(struct call *c, struct reply_form *ret_form);
-/* One object as text. with_columns: a table begins with its column definitions (a watch sends them once). */
-void reply_write(struct buf *b, const struct reply_form *f, const struct json *object, bool with_columns);
+/* One object as text. with_columns: a table begins with its column definitions (a watch sends them
+ * once). */
+void reply_write(struct buf *b, const struct reply_form *f, const struct json *object,
+                 bool with_columns);
 
 struct reply_list_meta {
     int64_t revision;

@@ -56,7 +56,8 @@ struct request_query request_parse_query(struct arena *a, struct str raw)
         if (unescape(a, name, true, &p.name) < 0 || unescape(a, value, true, &p.value) < 0)
             continue;
         if ((q.n & (q.n - 1)) == 0)
-            q.parameters = arena_realloc(a, q.parameters, q.n * sizeof(p), MAX(q.n * 2, (size_t) 4) * sizeof(p));
+            q.parameters = arena_realloc(a, q.parameters, q.n * sizeof(p),
+                                         MAX(q.n * 2, (size_t) 4) * sizeof(p));
         q.parameters[q.n++] = p;
     }
     return q;
@@ -81,7 +82,8 @@ int request_decode_path(struct arena *a, struct str raw, struct str *ret_path)
     return unescape(a, raw, false, ret_path);
 }
 
-/* Takes the next segment off; false at the end. An empty segment is a segment: "/api//v1" is no version. */
+/* Takes the next segment off; false at the end. An empty segment is a segment: "/api//v1" is no
+ * version. */
 static bool next_segment(struct str *rest, struct str *ret)
 {
     if (!rest->n)
@@ -125,7 +127,8 @@ void request_parse_path(struct str path, struct request_path *ret)
     struct str ahead = rest, namespace = STR_NONE, inner = STR_NONE;
     bool has_namespace = str_is(p.resource, "namespaces") && next_segment(&ahead, &namespace);
     bool has_inner = has_namespace && next_segment(&ahead, &inner) && inner.n;
-    /* /namespaces/x/status and /finalize are the namespace's own; anything else is a kind inside it. */
+    /* /namespaces/x/status and /finalize are the namespace's own; anything else is a kind inside
+     * it. */
     bool is_own = str_is(inner, "status") || str_is(inner, "finalize");
     if (has_inner && !is_own) {
         p.namespace = namespace;

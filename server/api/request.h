@@ -20,7 +20,8 @@ struct request_query {
 struct request_query request_parse_query(struct arena *a, struct str raw);
 /* First value, or STR_NONE when absent. */
 struct str request_parameter(const struct request_query *q, const char *name);
-/* "1", "t", "true" ... as strconv.ParseBool; anything else that is present counts as true, as conversion does. */
+/* "1", "t", "true" ... as strconv.ParseBool; anything else that is present counts as true, as
+ * conversion does. */
 bool request_flag(const struct request_query *q, const char *name);
 
 struct request_path {

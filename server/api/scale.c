@@ -5,8 +5,8 @@
 
 #include "api/codec.h"
 #include "api/write.h"
-#include "json/yaml.h"
 #include "schema/patch.h"
+#include "json/yaml.h"
 
 #define SCALE_VERSION "autoscaling/v1"
 
@@ -25,7 +25,8 @@ static struct str replicas_path(const struct call *c)
 /* What a Scale shows of an object. */
 static struct json *scale_of(struct call *c, const struct json *object)
 {
-    static const char *const shown[] = {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"};
+    static const char *const shown[] = {"name", "namespace", "uid", "resourceVersion",
+                                        "creationTimestamp"};
     struct arena *a = c->arena;
     const struct kind_scale *k = c->kind->scale;
     struct json *scale = json_new(a, json_object());
@@ -41,7 +42,8 @@ static struct json *scale_of(struct call *c, const struct json *object)
     (void) json_set(a, spec, STR("replicas"), json_int(int_at(k->spec_replicas, object)));
     struct json *status = json_ensure_object(a, scale, STR("status"));
     (void) json_set(a, status, STR("replicas"), json_int(int_at(k->status_replicas, object)));
-    const struct json *selector = k->label_selector ? jsonpath_first(k->label_selector, object) : NULL;
+    const struct json *selector =
+        k->label_selector ? jsonpath_first(k->label_selector, object) : NULL;
     if (json_str(selector).n)
         (void) json_set(a, status, STR("selector"), *selector);
     return scale;
@@ -84,8 +86,9 @@ static void validate_replicas(struct str path, const struct json *object, struct
     struct json shown = json_int(0);
     while (object && object->type != JSON_NULL && str_split(&rest, '.', &name)) {
         if (object->type != JSON_OBJECT) {
-            causes_add(causes, CAUSE_INVALID, &at, &shown, "%.*s accessor error: %.*s, expected map[string]interface{}",
-                       STR_ARG(path), STR_ARG(accessor_text(causes->arena, object)));
+            causes_add(causes, CAUSE_INVALID, &at, &shown,
+                       "%.*s accessor error: %.*s, expected map[string]interface{}", STR_ARG(path),
+                       STR_ARG(accessor_text(causes->arena, object)));
             return;
         }
         object = json_get(object, name);
@@ -93,12 +96,13 @@ static void validate_replicas(struct str path, const struct json *object, struct
     if (!object || object->type == JSON_NULL)
         return;
     if (object->type != JSON_INT)
-        causes_add(causes, CAUSE_INVALID, &at, &shown, "%.*s accessor error: %.*s, expected int64", STR_ARG(path),
-                   STR_ARG(accessor_text(causes->arena, object)));
+        causes_add(causes, CAUSE_INVALID, &at, &shown, "%.*s accessor error: %.*s, expected int64",
+                   STR_ARG(path), STR_ARG(accessor_text(causes->arena, object)));
     else if (object->i < 0)
         causes_add(causes, CAUSE_INVALID, &at, object, "should be a non-negative integer");
     else if (object->i > INT32_MAX)
-        causes_add(causes, CAUSE_INVALID, &at, object, "should be less than or equal to %d", INT32_MAX);
+        causes_add(causes, CAUSE_INVALID, &at, object, "should be less than or equal to %d",
+                   INT32_MAX);
 }
 
 void scale_validate(const struct kind *kind, const struct json *object, struct causes *causes)
@@ -115,8 +119,9 @@ static int check_replicas(struct call *c, const struct json *scale, int64_t *ret
     struct causes causes;
     causes_init(&causes, c->arena);
     if (replicas && replicas->type != JSON_INT && replicas->type != JSON_NULL)
-        return body_fail_patched(c, scale, arena_printf(c->arena, "spec.replicas: %.*s is no integer",
-                                                        STR_ARG(json_text(c->arena, replicas))));
+        return body_fail_patched(c, scale,
+                                 arena_printf(c->arena, "spec.replicas: %.*s is no integer",
+                                              STR_ARG(json_text(c->arena, replicas))));
     struct json shown = json_int(*ret);
     if (*ret < 0) {
         causes_add(&causes, CAUSE_INVALID, &at, &shown, "should be a non-negative integer");
@@ -129,7 +134,8 @@ static int check_replicas(struct call *c, const struct json *scale, int64_t *ret
 static struct json *managed_scale_of(struct call *c, const struct json *object)
 {
     struct json *scale = scale_of(c, object);
-    struct json managed = managed_to_scale(c->arena, json_at(object, "metadata", "managedFields", NULL), replicas_path(c));
+    struct json managed = managed_to_scale(
+        c->arena, json_at(object, "metadata", "managedFields", NULL), replicas_path(c));
     if (json_count(&managed))
         (void) json_set(c->arena, json_get(scale, STR("metadata")), STR("managedFields"), managed);
     return scale;
@@ -137,25 +143,29 @@ static struct json *managed_scale_of(struct call *c, const struct json *object)
 
 static struct managed_options scale_managed_options(struct call *c)
 {
-    return (struct managed_options){
-        .manager = write_manager(c), .subresource = STR("scale"), .api_version = STR(SCALE_VERSION)};
+    return (struct managed_options){.manager = write_manager(c),
+                                    .subresource = STR("scale"),
+                                    .api_version = STR(SCALE_VERSION)};
 }
 
-static int check_scale(struct call *c, const struct json *old, const struct json *scale, int64_t *ret_replicas)
+static int check_scale(struct call *c, const struct json *old, const struct json *scale,
+                       int64_t *ret_replicas)
 {
     struct str given = json_str(json_at(scale, "metadata", "resourceVersion", NULL));
     struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
     struct str name = json_str(json_at(scale, "metadata", "name", NULL));
     if (name.n && !str_eq(name, c->in.path.name))
-        return status_bad_request(&c->status, "the name of the object (%.*s) does not match the name on the URL (%.*s)",
-                                  STR_ARG(name), STR_ARG(c->in.path.name));
+        return status_bad_request(
+            &c->status, "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+            STR_ARG(name), STR_ARG(c->in.path.name));
     if (given.n && !str_is(given, "0") && !str_eq(given, current))
         return status_modified(&c->status, c->kind, c->in.path.name);
     return check_replicas(c, scale, ret_replicas);
 }
 
 /* From the Scale a client wants, its owners settled, to the object that shows it. */
-static int object_for(struct call *c, const struct json *old, const struct json *scale, struct json **ret_new)
+static int object_for(struct call *c, const struct json *old, const struct json *scale,
+                      struct json **ret_new)
 {
     int64_t replicas = 0;
     int r = check_scale(c, old, scale, &replicas);
@@ -163,16 +173,17 @@ static int object_for(struct call *c, const struct json *old, const struct json 
         return r;
     struct json *object = json_new(c->arena, json_clone(c->arena, old));
     set_replicas(c->arena, object, c->kind->scale->spec_replicas_text, replicas);
-    struct json managed = managed_from_scale(c->arena, json_at(old, "metadata", "managedFields", NULL),
-                                             json_at(scale, "metadata", "managedFields", NULL), replicas_path(c),
-                                             c->kind->api_version);
+    struct json managed = managed_from_scale(
+        c->arena, json_at(old, "metadata", "managedFields", NULL),
+        json_at(scale, "metadata", "managedFields", NULL), replicas_path(c), c->kind->api_version);
     (void) json_set(c->arena, json_get(object, STR("metadata")), STR("managedFields"), managed);
     *ret_new = object;
     return 0;
 }
 
 /* A Scale that a PUT or patch has written. */
-static int object_for_update(struct call *c, const struct json *old, struct json *scale, struct json **ret_new)
+static int object_for_update(struct call *c, const struct json *old, struct json *scale,
+                             struct json **ret_new)
 {
     int64_t ignored = 0;
     struct managed_options options = scale_managed_options(c);
@@ -201,16 +212,19 @@ static void on_changed(struct call *c, struct object *o)
 void scale_update(struct call *c)
 {
     struct json *scale = NULL;
-    int r = body_document(c, protobuf_find(c->registry->protobuf, STR("autoscaling/v1"), STR("Scale")), &scale);
+    int r = body_document(
+        c, protobuf_find(c->registry->protobuf, STR("autoscaling/v1"), STR("Scale")), &scale);
     struct str kind = json_get_str(scale, STR("kind"));
     if (r == 0 && (!json_is(scale, JSON_OBJECT) || (kind.n && !str_is(kind, "Scale"))))
-        r = status_bad_request(&c->status, "the object provided is unrecognized (must be of type Scale)");
+        r = status_bad_request(&c->status,
+                               "the object provided is unrecognized (must be of type Scale)");
     if (r < 0) {
         call_fail(c);
         return;
     }
     c->patch = scale;
-    write_run(c, &(struct write_plan){.build = build_update, .is_apply = true, .on_changed = on_changed});
+    write_run(
+        c, &(struct write_plan){.build = build_update, .is_apply = true, .on_changed = on_changed});
 }
 
 struct scale_patch {
@@ -225,8 +239,9 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
     struct managed_conflict *conflicts = NULL;
     struct json *scale = NULL;
     struct str error = STR_NONE;
-    int r = managed_apply(c->arena, managed_scale_of(c, old), p->patch, request_flag(&c->in.query, "force"), &options,
-                          &scale, &conflicts, &error);
+    int r =
+        managed_apply(c->arena, managed_scale_of(c, old), p->patch,
+                      request_flag(&c->in.query, "force"), &options, &scale, &conflicts, &error);
     if (r == -EEXIST)
         return patch_fail_conflicts(c, conflicts);
     if (r < 0)
@@ -253,5 +268,6 @@ void scale_patch(struct call *c, enum media_patch type, const struct json *patch
     struct scale_patch *p = ARENA_NEW(c->arena, struct scale_patch);
     *p = (struct scale_patch){type, patch};
     c->patch = p;
-    write_run(c, &(struct write_plan){.build = build_patched, .is_apply = true, .on_changed = on_changed});
+    write_run(c, &(struct write_plan){
+                     .build = build_patched, .is_apply = true, .on_changed = on_changed});
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The /scale subresource: an autoscaling/v1 Scale as a view of an object, through the paths its kind names. */
+/* The /scale subresource: an autoscaling/v1 Scale as a view of an object, through the paths its
+ * kind names. */
 #pragma once
 
 #include "api/call.h"

@@ -47,9 +47,9 @@ static enum token symbol_token(struct str s)
         const char *text;
         enum token token;
     } symbols[] = {
-        {")", TOKEN_CLOSE}, {",", TOKEN_COMMA},  {"!", TOKEN_NOT},         {"==", TOKEN_EQUALS},
-        {"=", TOKEN_EQUALS}, {">", TOKEN_GREATER}, {"!=", TOKEN_NOT_EQUALS}, {"<", TOKEN_LESS},
-        {"(", TOKEN_OPEN},
+        {")", TOKEN_CLOSE},       {",", TOKEN_COMMA},  {"!", TOKEN_NOT},
+        {"==", TOKEN_EQUALS},     {"=", TOKEN_EQUALS}, {">", TOKEN_GREATER},
+        {"!=", TOKEN_NOT_EQUALS}, {"<", TOKEN_LESS},   {"(", TOKEN_OPEN},
     };
     for (size_t i = 0; i < N_ELEMENTS(symbols); i++)
         if (str_is(s, symbols[i].text))
@@ -144,25 +144,27 @@ static int check_key(struct lexer *l, struct str key)
     struct str wrong = name_check_qualified(l->arena, key);
     if (!wrong.n)
         return 0;
-    return fail(l, "unable to parse requirement: <nil>: Invalid value: \"%.*s\": %.*s", STR_ARG(key),
-                STR_ARG(wrong));
+    return fail(l, "unable to parse requirement: <nil>: Invalid value: \"%.*s\": %.*s",
+                STR_ARG(key), STR_ARG(wrong));
 }
 
 static int check_values(struct lexer *l, struct requirement *r)
 {
-    if (r->operator == SELECT_GREATER || r->operator == SELECT_LESS) {
+    if (r->op == SELECT_GREATER || r->op == SELECT_LESS) {
         if (str_to_i64(r->values[0], &r->bound) < 0)
-            return fail(l,
-                        "unable to parse requirement: values[0]: Invalid value: \"%.*s\": for 'Gt', "
-                        "'Lt' operators, the value must be an integer",
-                        STR_ARG(r->values[0]));
+            return fail(
+                l,
+                "unable to parse requirement: values[0]: Invalid value: \"%.*s\": for 'Gt', "
+                "'Lt' operators, the value must be an integer",
+                STR_ARG(r->values[0]));
         return 0;
     }
     for (size_t i = 0; i < r->n_values; i++) {
         struct str wrong = name_check_label_value(l->arena, r->values[i]);
         if (wrong.n)
-            return fail(l, "unable to parse requirement: values[%zu][%.*s]: Invalid value: \"%.*s\": %.*s",
-                        i, STR_ARG(r->key), STR_ARG(r->values[i]), STR_ARG(wrong));
+            return fail(
+                l, "unable to parse requirement: values[%zu][%.*s]: Invalid value: \"%.*s\": %.*s",
+                i, STR_ARG(r->key), STR_ARG(r->values[i]), STR_ARG(wrong));
     }
     return 0;
 }
@@ -172,20 +174,21 @@ static int parse_operator(struct lexer *l, struct requirement *r)
     switch (l->token) {
     case TOKEN_IN:
     case TOKEN_NOT_IN:
-        r->operator = l->token == TOKEN_IN ? SELECT_IN : SELECT_NOT_IN;
+        r->op = l->token == TOKEN_IN ? SELECT_IN : SELECT_NOT_IN;
         return parse_value_set(l, r);
     case TOKEN_EQUALS:
     case TOKEN_NOT_EQUALS:
     case TOKEN_GREATER:
     case TOKEN_LESS:
-        r->operator = l->token == TOKEN_EQUALS       ? SELECT_IN
-                      : l->token == TOKEN_NOT_EQUALS ? SELECT_NOT_IN
-                      : l->token == TOKEN_GREATER    ? SELECT_GREATER
-                                                     : SELECT_LESS;
+        r->op = l->token == TOKEN_EQUALS       ? SELECT_IN
+                : l->token == TOKEN_NOT_EQUALS ? SELECT_NOT_IN
+                : l->token == TOKEN_GREATER    ? SELECT_GREATER
+                                               : SELECT_LESS;
         break;
     default:
-        return fail(l, "unable to parse requirement: found '%.*s', expected: in, notin, =, ==, !=, gt, lt",
-                    STR_ARG(l->text));
+        return fail(
+            l, "unable to parse requirement: found '%.*s', expected: in, notin, =, ==, !=, gt, lt",
+            STR_ARG(l->text));
     }
     /* A value may be left out: "a=" and "a=,b" ask for the empty one. */
     struct lexer ahead = *l;
@@ -218,7 +221,7 @@ static int parse_requirement(struct lexer *l, struct requirement *r)
     struct lexer ahead = *l;
     lex_next(&ahead, false);
     if (is_negated || ahead.token == TOKEN_END || ahead.token == TOKEN_COMMA) {
-        r->operator = is_negated ? SELECT_NOT_EXISTS : SELECT_EXISTS;
+        r->op = is_negated ? SELECT_NOT_EXISTS : SELECT_EXISTS;
         return 0;
     }
     *l = ahead;
@@ -226,7 +229,8 @@ static int parse_requirement(struct lexer *l, struct requirement *r)
     return code < 0 ? code : check_values(l, r);
 }
 
-int selector_parse_labels(struct arena *a, struct str text, struct selector *ret, struct str *ret_error)
+int selector_parse_labels(struct arena *a, struct str text, struct selector *ret,
+                          struct str *ret_error)
 {
     struct lexer l = {.arena = a, .rest = text};
     int code = 0;
@@ -234,7 +238,8 @@ int selector_parse_labels(struct arena *a, struct str text, struct selector *ret
         bool begins = l.token == TOKEN_IDENTIFIER || l.token == TOKEN_NOT || l.token == TOKEN_IN ||
                       l.token == TOKEN_NOT_IN;
         if (!begins) {
-            code = fail(&l, "found '%.*s', expected: !, identifier, or 'end of string'", STR_ARG(l.text));
+            code = fail(&l, "found '%.*s', expected: !, identifier, or 'end of string'",
+                        STR_ARG(l.text));
             break;
         }
         ret->labels = arena_realloc(a, ret->labels, ret->n_labels * sizeof(*ret->labels),
@@ -253,8 +258,8 @@ int selector_parse_labels(struct arena *a, struct str text, struct selector *ret
         }
         struct lexer ahead = l;
         lex_next(&ahead, false);
-        if (ahead.token != TOKEN_IDENTIFIER && ahead.token != TOKEN_NOT && ahead.token != TOKEN_IN &&
-            ahead.token != TOKEN_NOT_IN) {
+        if (ahead.token != TOKEN_IDENTIFIER && ahead.token != TOKEN_NOT &&
+            ahead.token != TOKEN_IN && ahead.token != TOKEN_NOT_IN) {
             code = fail(&l, "found '%.*s', expected: identifier after ','", STR_ARG(ahead.text));
             break;
         }
@@ -302,7 +307,7 @@ static bool split_term(struct arena *a, struct str term, struct requirement *r)
         bool is_double = term.p[i] == '=' && i + 1 < term.n && term.p[i + 1] == '=';
         if (!is_not && term.p[i] != '=')
             continue;
-        r->operator = is_not ? SELECT_NOT_IN : SELECT_IN;
+        r->op = is_not ? SELECT_NOT_IN : SELECT_IN;
         r->key = str_sub(term, 0, i);
         add_value(a, r, unescape(a, str_from(term, i + (is_not || is_double ? 2 : 1))));
         return true;
@@ -333,8 +338,8 @@ static struct str unknown_field(struct arena *a, const struct kind *kind, struct
                         STR_ARG(key));
 }
 
-int selector_parse_fields(struct arena *a, struct str text, const struct kind *kind, struct selector *ret,
-                          struct str *ret_error)
+int selector_parse_fields(struct arena *a, struct str text, const struct kind *kind,
+                          struct selector *ret, struct str *ret_error)
 {
     struct str rest = text, term = STR_NONE;
     while (next_term(&rest, &term)) {
@@ -373,7 +378,7 @@ static bool has_value(const struct requirement *r, struct str value)
 static bool requirement_holds(const struct requirement *r, bool exists, struct str value)
 {
     int64_t number = 0;
-    switch (r->operator) {
+    switch (r->op) {
     case SELECT_EXISTS:
         return exists;
     case SELECT_NOT_EXISTS:
@@ -394,17 +399,19 @@ static bool label_matches(const struct requirement *r, const struct object *o)
 {
     for (size_t i = 0; i < o->head.n_labels; i++)
         if (str_eq(object_span(o, o->head.labels[i].key), r->key))
-            return requirement_holds(r, true, str_range(o->text + o->head.labels[i].value.offset,
-                                                        o->head.labels[i].value.length));
+            return requirement_holds(r, true,
+                                     str_range(o->text + o->head.labels[i].value.offset,
+                                               o->head.labels[i].value.length));
     return requirement_holds(r, false, STR_NONE);
 }
 
 static bool field_matches(const struct requirement *r, const struct object *o, struct arena *a,
                           const struct json *parsed)
 {
-    struct str value = str_is(r->key, "metadata.name")        ? object_span(o, o->head.name)
-                       : str_is(r->key, "metadata.namespace") ? object_span(o, o->head.namespace)
-                                                              : kind_selectable_value(a, r->field, parsed);
+    struct str value = str_is(r->key, "metadata.name") ? object_span(o, o->head.name)
+                       : str_is(r->key, "metadata.namespace")
+                           ? object_span(o, o->head.namespace)
+                           : kind_selectable_value(a, r->field, parsed);
     return requirement_holds(r, true, value);
 }
 
@@ -426,7 +433,7 @@ bool selector_matches(const struct selector *s, const struct object *o)
 struct str selector_name(const struct selector *s)
 {
     for (size_t i = 0; i < s->n_fields; i++)
-        if (s->fields[i].operator == SELECT_IN && str_is(s->fields[i].key, "metadata.name"))
+        if (s->fields[i].op == SELECT_IN && str_is(s->fields[i].key, "metadata.name"))
             return s->fields[i].values[0];
     return STR_NONE;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Label and field selectors: parsed once per request, matched against the heads of objects without parsing them. */
+/* Label and field selectors: parsed once per request, matched against the heads of objects without
+ * parsing them. */
 #pragma once
 
 #include "api/kind.h"
@@ -17,11 +18,11 @@ enum selector_operator {
 };
 
 struct requirement {
-    enum selector_operator operator;
+    enum selector_operator op;
     struct str key;
     struct str *values;
     size_t n_values;
-    int64_t bound; /* of GREATER and LESS */
+    int64_t bound;                       /* of GREATER and LESS */
     const struct kind_selectable *field; /* of field selectors; NULL: metadata.name or .namespace */
 };
 
@@ -34,9 +35,10 @@ struct selector {
 };
 
 /* Failure: -EINVAL and *ret_error in kube-apiserver's words. Empty text selects everything. */
-int selector_parse_labels(struct arena *a, struct str text, struct selector *ret, struct str *ret_error);
-int selector_parse_fields(struct arena *a, struct str text, const struct kind *kind, struct selector *ret,
+int selector_parse_labels(struct arena *a, struct str text, struct selector *ret,
                           struct str *ret_error);
+int selector_parse_fields(struct arena *a, struct str text, const struct kind *kind,
+                          struct selector *ret, struct str *ret_error);
 static inline bool selector_is_empty(const struct selector *s)
 {
     return s->n_labels == 0 && s->n_fields == 0;

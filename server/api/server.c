@@ -101,7 +101,8 @@ struct api_server *api_server_new(const struct api_server_options *o)
     return s;
 }
 
-void *api_server_accept(void *server, struct stream *stream, const struct stream_events **ret_events)
+void *api_server_accept(void *server, struct stream *stream,
+                        const struct stream_events **ret_events)
 {
     struct api_server *s = server;
     for (size_t i = 0; i < s->n_doors; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Kubernetes API over HTTP: requests in, calls run, answers out. One door per loop, all sharing one API. */
+/* The Kubernetes API over HTTP: requests in, calls run, answers out. One door per loop, all sharing
+ * one API. */
 #pragma once
 
 #include "api/api.h"
@@ -19,7 +20,8 @@ struct api_server_options {
 struct api_server *api_server_new(const struct api_server_options *o);
 /* For listener_options: accepts on whichever loop the stream belongs to. */
 void *api_server_accept(void *server, struct stream *s, const struct stream_events **ret_events);
-/* Ends watches, lets the rest finish; on_drained is called once, on the first loop. From the first loop's thread. */
+/* Ends watches, lets the rest finish; on_drained is called once, on the first loop. From the first
+ * loop's thread. */
 void api_server_drain(struct api_server *s, void (*on_drained)(void *arg), void *arg);
 /* After the loops have stopped. */
 void api_server_free(struct api_server *s);

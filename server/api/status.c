@@ -103,7 +103,8 @@ int status_already_exists(struct status *st, const struct kind *kind, struct str
     return -EEXIST;
 }
 
-int status_conflict(struct status *st, const struct kind *kind, struct str name, const char *format, ...)
+int status_conflict(struct status *st, const struct kind *kind, struct str name, const char *format,
+                    ...)
 {
     va_list args;
     va_start(args, format);
@@ -123,7 +124,8 @@ int status_modified(struct status *st, const struct kind *kind, struct str name)
                            "version and try again");
 }
 
-int status_forbidden(struct status *st, const struct kind *kind, struct str name, const char *format, ...)
+int status_forbidden(struct status *st, const struct kind *kind, struct str name,
+                     const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -225,15 +227,16 @@ int status_from_store(struct status *st, const struct kind *kind, struct str nam
     case -ESTALE:
         return status_modified(st, kind, name);
     case -ENOSPC:
-        return status_fail(st, 507, "InsufficientStorage",
-                           "the disk of the server is full; free space in its data directory, reads go on");
+        return status_fail(
+            st, 507, "InsufficientStorage",
+            "the disk of the server is full; free space in its data directory, reads go on");
     case -E2BIG:
         return status_fail(st, 413, "RequestEntityTooLarge",
                            "Request entity too large: the stored object would exceed %d bytes",
                            OBJECT_MAX_BYTES);
     default:
-        return status_fail(st, 500, "InternalError",
-                           "the store could not write %.*s: %s", STR_ARG(name), strerror(-error));
+        return status_fail(st, 500, "InternalError", "the store could not write %.*s: %s",
+                           STR_ARG(name), strerror(-error));
     }
 }
 
@@ -306,7 +309,9 @@ void status_write(struct buf *b, const struct status *st)
 void status_write_deleted(struct buf *b, const struct kind *kind, struct str name, struct str uid)
 {
     struct status details = {.name = name, .group = kind->group, .kind = kind->plural, .uid = uid};
-    buf_append_str(b, STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\""));
+    buf_append_str(
+        b,
+        STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Success\""));
     write_details(b, &details);
     buf_append_str(b, STR("}\n"));
 }

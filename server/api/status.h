@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The answer to a request that failed (and to a delete that succeeded): meta/v1 Status with reason, details and causes in
- * kube-apiserver's words. In api/ and above a function that fails fills one, once, and returns a negative errno. */
+/* The answer to a request that failed (and to a delete that succeeded): meta/v1 Status with reason,
+ * details and causes in kube-apiserver's words. In api/ and above a function that fails fills one,
+ * once, and returns a negative errno. */
 #pragma once
 
 #include "api/kind.h"
@@ -8,15 +9,15 @@
 
 struct status {
     struct arena *arena;
-    int code;           /* HTTP; 0: nothing has failed */
-    struct str reason;  /* STR_NONE: left out */
+    int code;          /* HTTP; 0: nothing has failed */
+    struct str reason; /* STR_NONE: left out */
     struct str message;
-    bool has_details;   /* `details: {}` is written even when empty */
+    bool has_details;                  /* `details: {}` is written even when empty */
     struct str name, group, kind, uid; /* of details */
     const struct cause *causes;        /* with `field` */
     struct str cause_reason, cause_message, cause_field; /* a single cause of no validation */
-    int retry_after_s;  /* 0: none */
-    struct str continue_token; /* metadata.continue of an expired list */
+    int retry_after_s;                                   /* 0: none */
+    struct str continue_token;                           /* metadata.continue of an expired list */
 };
 
 void status_init(struct status *st, struct arena *a);
@@ -30,11 +31,11 @@ int status_not_found(struct status *st, const struct kind *kind, struct str name
 int status_no_resource(struct status *st);
 int status_no_method(struct status *st);
 int status_already_exists(struct status *st, const struct kind *kind, struct str name);
-int status_conflict(struct status *st, const struct kind *kind, struct str name, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+int status_conflict(struct status *st, const struct kind *kind, struct str name, const char *format,
+                    ...) PRINTF_LIKE(4, 5);
 int status_modified(struct status *st, const struct kind *kind, struct str name);
-int status_forbidden(struct status *st, const struct kind *kind, struct str name, const char *format, ...)
-    PRINTF_LIKE(4, 5);
+int status_forbidden(struct status *st, const struct kind *kind, struct str name,
+                     const char *format, ...) PRINTF_LIKE(4, 5);
 int status_invalid(struct status *st, struct str group, struct str kind, struct str name,
                    const struct causes *causes);
 int status_unauthorized(struct status *st);

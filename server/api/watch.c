@@ -120,11 +120,12 @@ static void send_bookmark(struct watcher *w, bool ends_initial)
     ARENA_AUTO a = arena_new();
     struct str version = is_plain ? f->kind->api_version
                                   : arena_printf(a, "meta.k8s.io/%.*s", STR_ARG(f->media.version));
-    struct str kind = is_plain                        ? f->kind->kind
+    struct str kind = is_plain                       ? f->kind->kind
                       : f->media.form == MEDIA_TABLE ? STR("Table")
-                                                      : STR("PartialObjectMetadata");
+                                                     : STR("PartialObjectMetadata");
     buf_printf(&b,
-               "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\",\"metadata\":{"
+               "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%.*s\",\"apiVersion\":\"%.*s\","
+               "\"metadata\":{"
                "\"resourceVersion\":\"%" PRId64 "\"",
                STR_ARG(kind), STR_ARG(version), w->after);
     if (ends_initial)
@@ -136,8 +137,8 @@ static void send_bookmark(struct watcher *w, bool ends_initial)
     send_text(w, &b);
 }
 
-static void send_event(struct watcher *w, struct watch_event_cache *cache, enum watch_event_type type,
-                       struct object *o)
+static void send_event(struct watcher *w, struct watch_event_cache *cache,
+                       enum watch_event_type type, struct object *o)
 {
     struct slice slices[WATCH_EVENT_MAX_SLICES];
     bool with_columns = w->request.form.media.form == MEDIA_TABLE && !w->has_sent_columns;
@@ -151,7 +152,8 @@ static bool is_selected(const struct watcher *w, const struct object *o)
     struct str namespace = w->request.namespace;
     if (namespace.n && !str_eq(namespace, object_span(o, o->head.namespace)))
         return false;
-    return selector_is_empty(&w->request.options.selector) || selector_matches(&w->request.options.selector, o);
+    return selector_is_empty(&w->request.options.selector) ||
+           selector_matches(&w->request.options.selector, o);
 }
 
 /* What a commit means to this watcher: an object may enter or leave what it selects. */
@@ -200,7 +202,8 @@ static bool fetch_backlog(struct watcher *w)
         return true;
     }
     backlog_drop(w);
-    int r = store_history(api_store(h->api), w->request.collection, w->after, h->seen, &w->backlog, &w->n_backlog);
+    int r = store_history(api_store(h->api), w->request.collection, w->after, h->seen, &w->backlog,
+                          &w->n_backlog);
     if (r < 0) {
         watcher_expire(w);
         return false;
@@ -256,7 +259,7 @@ static void dispatch(struct watch_hub *h, struct store_event *e)
     if (!channel)
         return;
     struct watch_event_cache cache = {0};
-    LIST_FOR_EACH(&channel->watchers, link) {
+    LIST_FOR_EACH (&channel->watchers, link) {
         struct watcher *w = CONTAINER_OF(link, struct watcher, link);
         if (w->state != WATCHER_LIVE || e->revision <= w->after)
             continue;
@@ -282,7 +285,8 @@ static void on_batch(void *arg)
 }
 
 /* On the store's thread. */
-static void on_store_events(struct store_follower *f, struct store_event *const *events, size_t n, int64_t revision)
+static void on_store_events(struct store_follower *f, struct store_event *const *events, size_t n,
+                            int64_t revision)
 {
     struct watch_hub *h = CONTAINER_OF(f, struct watch_hub, follower);
     struct batch *b = mem_alloc(sizeof(*b) + n * sizeof(*b->events));
@@ -319,7 +323,7 @@ static void for_each_watcher(struct watch_hub *h, void (*fn)(struct watcher *w, 
     struct map_entry entry;
     while (map_next(&h->channels, &position, &entry)) {
         struct channel *channel = entry.value;
-        LIST_FOR_EACH(&channel->watchers, link)
+        LIST_FOR_EACH (&channel->watchers, link)
             fn(CONTAINER_OF(link, struct watcher, link), now_ms);
     }
 }
@@ -402,7 +406,8 @@ static void set_times(struct watcher *w)
     if (timeout_s <= 0)
         timeout_s = WATCH_MIN_TIMEOUT_S + (int64_t) random_below(WATCH_MIN_TIMEOUT_S);
     w->ends_at_ms = now_ms + timeout_s * 1000;
-    w->bookmark_at_ms = MIN(now_ms + WATCH_BOOKMARK_MS, w->ends_at_ms - WATCH_BOOKMARK_BEFORE_END_MS);
+    w->bookmark_at_ms =
+        MIN(now_ms + WATCH_BOOKMARK_MS, w->ends_at_ms - WATCH_BOOKMARK_BEFORE_END_MS);
 }
 
 static void load_initial(struct watcher *w)
@@ -413,11 +418,13 @@ static void load_initial(struct watcher *w)
         range.filter = selects;
         range.ctx = &r->options.selector;
     }
-    (void) store_list(api_store(w->hub->api), &range, &w->initial); /* the newest state always exists */
+    (void) store_list(api_store(w->hub->api), &range,
+                      &w->initial); /* the newest state always exists */
     w->after = w->initial.revision;
 }
 
-static void start_answer(struct http_exchange *x, const struct http_header *headers, size_t n_headers)
+static void start_answer(struct http_exchange *x, const struct http_header *headers,
+                         size_t n_headers)
 {
     static const struct str protocols[] = {{"base64.binary.k8s.io", 20}, {"binary.k8s.io", 13}};
     const struct http_request *r = http_request(x);
@@ -425,7 +432,8 @@ static void start_answer(struct http_exchange *x, const struct http_header *head
         http_start(x, 200, headers, n_headers);
         return;
     }
-    struct str offered = http_request_header(r, STR("sec-websocket-protocol")), one = STR_NONE, chosen = STR("");
+    struct str offered = http_request_header(r, STR("sec-websocket-protocol")), one = STR_NONE,
+               chosen = STR("");
     while (str_split(&offered, ',', &one))
         for (size_t i = 0; i < N_ELEMENTS(protocols) && !chosen.n; i++)
             if (str_eq(str_trim(one), protocols[i]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: a hub per loop follows the store and feeds its watchers, each an open HTTP answer. Events are written once per form
- * and shared by all watchers of that kind and form. A watcher that does not keep up is ended, never buffered without bound. */
+/* Watches: a hub per loop follows the store and feeds its watchers, each an open HTTP answer.
+ * Events are written once per form and shared by all watchers of that kind and form. A watcher that
+ * does not keep up is ended, never buffered without bound. */
 #pragma once
 
 #include "api/call.h"
@@ -8,15 +9,16 @@
 #include "api/reply.h"
 
 #define WATCH_QUEUE_MAX_BYTES ((size_t) 4 * 1024 * 1024)
-#define WATCH_MIN_TIMEOUT_S 1800 /* without timeoutSeconds: between this and twice of it, at random */
+#define WATCH_MIN_TIMEOUT_S \
+    1800 /* without timeoutSeconds: between this and twice of it, at random */
 
 /* What verb_watch() has understood; in the call's arena. */
 struct watch_request {
     struct list_options options;
     struct reply_form form;
     struct str collection, namespace; /* namespace STR_NONE: all */
-    struct registry *registry;        /* borrowed from the call; a watcher takes its own reference */
-    bool is_from_start;               /* initial state first, as ADDED events */
+    struct registry *registry; /* borrowed from the call; a watcher takes its own reference */
+    bool is_from_start;        /* initial state first, as ADDED events */
 };
 
 struct watch_hub;
@@ -27,6 +29,7 @@ void watch_hub_drain(struct watch_hub *h);
 void watch_hub_free(struct watch_hub *h);
 size_t watch_hub_watchers(const struct watch_hub *h);
 
-/* Answers the exchange with the watch. The exchange's arena keeps the request. is_websocket: handshake checked, protocol chosen. */
+/* Answers the exchange with the watch. The exchange's arena keeps the request. is_websocket:
+ * handshake checked, protocol chosen. */
 void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watch_request *request,
                  const struct http_header *headers, size_t n_headers);

@@ -28,12 +28,13 @@ struct object *watch_event_departed(struct watch_event_cache *cache, const struc
 
 static bool is_same_form(const struct watch_event_form *a, const struct watch_event_form *b)
 {
-    return a->kind == b->kind && a->object == b->object && a->form == b->form && a->include == b->include &&
-           a->is_v1 == b->is_v1 && a->with_columns == b->with_columns && a->type == b->type;
+    return a->kind == b->kind && a->object == b->object && a->form == b->form &&
+           a->include == b->include && a->is_v1 == b->is_v1 && a->with_columns == b->with_columns &&
+           a->type == b->type;
 }
 
-static struct slice write_form(const struct reply_form *f, enum watch_event_type type, struct object *o,
-                               bool with_columns)
+static struct slice write_form(const struct reply_form *f, enum watch_event_type type,
+                               struct object *o, bool with_columns)
 {
     ARENA_AUTO a = arena_new();
     struct buf b = {0};
@@ -67,8 +68,9 @@ static struct slice cached_form(struct watch_event_cache *cache, const struct re
     return slice_ref(wanted.text);
 }
 
-size_t watch_event_slices(struct watch_event_cache *cache, const struct reply_form *f, enum watch_event_type type,
-                          struct object *o, bool with_columns, struct slice *ret_slices)
+size_t watch_event_slices(struct watch_event_cache *cache, const struct reply_form *f,
+                          enum watch_event_type type, struct object *o, bool with_columns,
+                          struct slice *ret_slices)
 {
     if (f->media.form != MEDIA_OBJECT || f->kind->from_stored || !f->kind->is_storage) {
         ret_slices[0] = cached_form(cache, f, type, o, with_columns);

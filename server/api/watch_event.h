@@ -27,7 +27,9 @@ struct watch_event_cache {
 void watch_event_cache_done(struct watch_event_cache *cache);
 
 /* At most WATCH_EVENT_MAX_SLICES slices, references and all. */
-size_t watch_event_slices(struct watch_event_cache *cache, const struct reply_form *f, enum watch_event_type type,
-                          struct object *o, bool with_columns, struct slice *ret_slices);
-/* The previous state at the revision of the event, for a watcher whose selection the object has left. */
+size_t watch_event_slices(struct watch_event_cache *cache, const struct reply_form *f,
+                          enum watch_event_type type, struct object *o, bool with_columns,
+                          struct slice *ret_slices);
+/* The previous state at the revision of the event, for a watcher whose selection the object has
+ * left. */
 struct object *watch_event_departed(struct watch_event_cache *cache, const struct store_event *e);

@@ -381,7 +381,8 @@ static void on_written(struct call *c)
     struct write_state *w = c->verb_state;
     int result = c->write.result;
     bool is_create = c->write.condition == STORE_CREATE;
-    bool may_retry = (result == -ESTALE && !w->plan.insists) || (result == -ENOENT && !is_create) ||
+    /* Whoever named a resourceVersion is told by build() that it has moved on. */
+    bool may_retry = result == -ESTALE || (result == -ENOENT && !is_create) ||
                      (result == -EEXIST && is_create && !w->plan.must_create);
     bool has_generated = w->plan.must_create && result == -EEXIST &&
                          json_at(w->object, "metadata", "generateName", NULL) && !c->in.path.name.n;

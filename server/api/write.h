@@ -12,8 +12,6 @@ struct write_plan {
     bool is_apply;      /* build() has written managedFields itself */
     bool may_create;    /* no current object: build(NULL) and create */
     bool must_create;   /* a current object is an error */
-    /* The writer named a resourceVersion (build() has compared it): do not retry over somebody else's write. */
-    bool insists;
     /* Answers with something else than the object (a Scale). NULL: the object. */
     void (*on_changed)(struct call *c, struct object *o);
 };

@@ -25,7 +25,8 @@ static struct user connection_user(const struct stream_peer *peer)
 }
 
 /* The groups a request asks to have, system:authenticated among them as with any user. */
-static size_t impersonated_groups(const struct http_request *r, struct arena *a, const struct str **ret_groups)
+static size_t impersonated_groups(const struct http_request *r, struct arena *a,
+                                  const struct str **ret_groups)
 {
     struct str *groups = ARENA_ARRAY(a, struct str, r->n_headers + 1);
     size_t n = 0;
@@ -57,10 +58,13 @@ int access_user(const struct http_request *r, struct user *ret_user, struct stat
     if (is_anonymous(&u))
         return status_unauthorized(st);
     if (!is_master(&u))
-        return status_fail(st, 403, "Forbidden", "users \"%.*s\" is forbidden: User \"%.*s\" cannot impersonate resource "
-                           "\"users\" in API group \"\" at the cluster scope", STR_ARG(name), STR_ARG(u.name));
+        return status_fail(st, 403, "Forbidden",
+                           "users \"%.*s\" is forbidden: User \"%.*s\" cannot impersonate resource "
+                           "\"users\" in API group \"\" at the cluster scope",
+                           STR_ARG(name), STR_ARG(u.name));
     if (!name.n)
-        return status_bad_request(st, "requested impersonation without the header Impersonate-User");
+        return status_bad_request(st,
+                                  "requested impersonation without the header Impersonate-User");
     ret_user->name = name;
     ret_user->n_groups = impersonated_groups(r, st->arena, &ret_user->groups);
     return 0;
@@ -73,16 +77,22 @@ int access_check_resource(const struct user *u, const struct call_input *in, str
         return 0;
     if (is_anonymous(u))
         return status_unauthorized(st);
-    struct str resource = p->subresource.n ? arena_printf(st->arena, "%.*s/%.*s", STR_ARG(p->resource), STR_ARG(p->subresource))
-                                           : p->resource;
-    struct str where = p->namespace.n ? arena_printf(st->arena, "in the namespace \"%.*s\"", STR_ARG(p->namespace))
-                                      : STR("at the cluster scope");
-    struct str full = p->group.n ? arena_printf(st->arena, "%.*s.%.*s", STR_ARG(p->resource), STR_ARG(p->group)) : p->resource;
+    struct str resource =
+        p->subresource.n
+            ? arena_printf(st->arena, "%.*s/%.*s", STR_ARG(p->resource), STR_ARG(p->subresource))
+            : p->resource;
+    struct str where =
+        p->namespace.n ? arena_printf(st->arena, "in the namespace \"%.*s\"", STR_ARG(p->namespace))
+                       : STR("at the cluster scope");
+    struct str full =
+        p->group.n ? arena_printf(st->arena, "%.*s.%.*s", STR_ARG(p->resource), STR_ARG(p->group))
+                   : p->resource;
     struct str name = p->name.n ? arena_printf(st->arena, " \"%.*s\"", STR_ARG(p->name)) : STR("");
     (void) status_fail(st, 403, "Forbidden",
-                       "%.*s%.*s is forbidden: User \"%.*s\" cannot %.*s resource \"%.*s\" in API group \"%.*s\" %.*s",
-                       STR_ARG(full), STR_ARG(name), STR_ARG(u->name), STR_ARG(verb_name(in->verb)), STR_ARG(resource),
-                       STR_ARG(p->group), STR_ARG(where));
+                       "%.*s%.*s is forbidden: User \"%.*s\" cannot %.*s resource \"%.*s\" in API "
+                       "group \"%.*s\" %.*s",
+                       STR_ARG(full), STR_ARG(name), STR_ARG(u->name), STR_ARG(verb_name(in->verb)),
+                       STR_ARG(resource), STR_ARG(p->group), STR_ARG(where));
     st->has_details = true;
     st->name = p->name;
     st->group = p->group;
@@ -93,7 +103,8 @@ int access_check_resource(const struct user *u, const struct call_input *in, str
 /* Load balancers and clients that look for a server have no credentials. */
 static bool is_public(struct str path)
 {
-    static const struct str roots[] = {{"/healthz", 8}, {"/livez", 6}, {"/readyz", 7}, {"/version", 8}};
+    static const struct str roots[] = {
+        {"/healthz", 8}, {"/livez", 6}, {"/readyz", 7}, {"/version", 8}};
     for (size_t i = 0; i < N_ELEMENTS(roots); i++)
         if (str_starts_with(path, roots[i]) && (path.n == roots[i].n || path.p[roots[i].n] == '/'))
             return true;
@@ -104,7 +115,8 @@ int access_check_path(const struct user *u, struct str method, struct str path, 
 {
     static const struct {
         const char *method, *verb;
-    } verbs[] = {{"GET", "get"}, {"HEAD", "head"}, {"POST", "post"}, {"PUT", "put"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+    } verbs[] = {{"GET", "get"}, {"HEAD", "head"},   {"POST", "post"},
+                 {"PUT", "put"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
     if (is_master(u) || is_public(path))
         return 0;
     if (is_anonymous(u))
@@ -113,8 +125,8 @@ int access_check_path(const struct user *u, struct str method, struct str path, 
     for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
         if (str_is(method, verbs[i].method))
             verb = verbs[i].verb;
-    (void) status_fail(st, 403, "Forbidden", "forbidden: User \"%.*s\" cannot %s path \"%.*s\"", STR_ARG(u->name), verb,
-                       STR_ARG(path));
+    (void) status_fail(st, 403, "Forbidden", "forbidden: User \"%.*s\" cannot %s path \"%.*s\"",
+                       STR_ARG(u->name), verb, STR_ARG(path));
     st->has_details = true;
     return -EPERM;
 }

@@ -19,7 +19,8 @@ static void reply_removed(struct call *c, const struct json *object, struct obje
     }
     const struct json *meta = json_get(object, STR("metadata"));
     struct buf b = {0};
-    status_write_deleted(&b, c->kind, json_get_str(meta, STR("name")), json_get_str(meta, STR("uid")));
+    status_write_deleted(&b, c->kind, json_get_str(meta, STR("name")),
+                         json_get_str(meta, STR("uid")));
     call_reply_text(c, 200, &b);
 }
 
@@ -51,7 +52,8 @@ static int submit(struct call *c, struct object *current, struct json *marked)
     c->write.key = c->key;
     c->write.expected_revision = current->revision;
     if (marked) {
-        int r = codec_encode(registry_collection(c->registry, c->kind->collection), marked, &c->write.object);
+        int r = codec_encode(registry_collection(c->registry, c->kind->collection), marked,
+                             &c->write.object);
         if (r < 0)
             return status_from_store(&c->status, c->kind, c->in.path.name, r);
     } else {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes all that a list would show: every write is submitted at once, so that they share commits; those that lost a race are
- * tried again from the version that won. The answer is the list as it was. */
+/* Deletes all that a list would show: every write is submitted at once, so that they share commits;
+ * those that lost a race are tried again from the version that won. The answer is the list as it
+ * was. */
 #include <errno.h>
 #include <stdatomic.h>
 
@@ -61,8 +62,9 @@ static bool begin_item(struct sweep *s, struct item *it, const struct object *li
 {
     struct call *c = s->call;
     struct str name = object_span(listed, listed->head.name);
-    struct str key = arena_printf(c->arena, "%.*s/%.*s/%.*s", STR_ARG(c->kind->collection),
-                                  STR_ARG(object_span(listed, listed->head.namespace)), STR_ARG(name));
+    struct str key =
+        arena_printf(c->arena, "%.*s/%.*s/%.*s", STR_ARG(c->kind->collection),
+                     STR_ARG(object_span(listed, listed->head.namespace)), STR_ARG(name));
     CLEANUP(object_unrefp) struct object *current = store_get(api_store(c->api), key);
     if (!current)
         return false;
@@ -125,7 +127,8 @@ static int list(struct call *c, struct sweep *s)
     if (r < 0)
         return r;
     struct store_range range = {.collection = c->kind->collection,
-                                .namespace = c->in.path.namespace.n ? c->in.path.namespace : STR_NONE,
+                                .namespace =
+                                    c->in.path.namespace.n ? c->in.path.namespace : STR_NONE,
                                 .limit = (size_t) o.limit};
     if (!selector_is_empty(&o.selector)) {
         range.filter = selects;

@@ -12,13 +12,18 @@ static bool selects(void *ctx, const struct object *o)
 }
 
 #define LIST_TOO_OLD \
-    "The provided continue parameter is too old to display a consistent list result. You can start a new " \
-    "list without the continue parameter, or use the continue token in this response to retrieve the " \
-    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects " \
-    "that were created, modified, or deleted between the time the first chunk was returned and now may show " \
+    "The provided continue parameter is too old to display a consistent list result. You can " \
+    "start a new " \
+    "list without the continue parameter, or use the continue token in this response to retrieve " \
+    "the " \
+    "remainder of the results. Continuing with the provided token results in an inconsistent " \
+    "list - objects " \
+    "that were created, modified, or deleted between the time the first chunk was returned and " \
+    "now may show " \
     "up in the list."
 
-static int fail_range(struct call *c, const struct list_options *o, const struct store_range *range, int error)
+static int fail_range(struct call *c, const struct list_options *o, const struct store_range *range,
+                      int error)
 {
     if (error == -EAGAIN)
         return status_too_large_version(&c->status, range->at, store_revision(api_store(c->api)));
@@ -36,11 +41,12 @@ static int range_of(struct call *c, const struct list_options *o, struct store_r
     int64_t current = store_revision(api_store(c->api));
     if (o->continue_token.n) {
         if (o->revision > 0)
-            return status_bad_request(&c->status,
-                                      "specifying resource version is not allowed when using continue");
+            return status_bad_request(
+                &c->status, "specifying resource version is not allowed when using continue");
         if (continue_decode(c->arena, o->continue_token, &range->at, &range->after) < 0)
-            return status_bad_request(&c->status, "invalid continue token: continue key is not valid: "
-                                                  "it was not issued by this server");
+            return status_bad_request(&c->status,
+                                      "invalid continue token: continue key is not valid: "
+                                      "it was not issued by this server");
         if (range->at == CONTINUE_NEWEST)
             range->at = 0;
         return 0;
@@ -65,7 +71,8 @@ void verb_list(struct call *c)
     struct reply_form form = {0};
     CLEANUP(store_page_done) struct store_page page = {0};
     struct store_range range = {.collection = c->kind->collection};
-    if (list_options_parse(c, false, &o) < 0 || reply_form_of(c, &form) < 0 || range_of(c, &o, &range) < 0) {
+    if (list_options_parse(c, false, &o) < 0 || reply_form_of(c, &form) < 0 ||
+        range_of(c, &o, &range) < 0) {
         call_fail(c);
         return;
     }

@@ -25,7 +25,8 @@ static int decode_patch(struct call *c, struct patch *p)
     bool is_apply = p->type == MEDIA_PATCH_APPLY;
     if (body_value(c, is_apply, &parsed) < 0) {
         if (is_apply)
-            return status_bad_request(&c->status, "error decoding YAML: %.*s", STR_ARG(parsed.error));
+            return status_bad_request(&c->status, "error decoding YAML: %.*s",
+                                      STR_ARG(parsed.error));
         return status_bad_request(&c->status, "error decoding patch: %.*s", STR_ARG(parsed.error));
     }
     p->value = parsed.value;
@@ -35,18 +36,29 @@ static int decode_patch(struct call *c, struct patch *p)
     return 0;
 }
 
+/* A patch that names a version is meant for that one alone. */
+static int check_patched_revision(struct call *c, const struct json *old, const struct json *object)
+{
+    struct str given = json_str(json_at(object, "metadata", "resourceVersion", NULL));
+    struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
+    if (given.n && !str_is(given, "0") && !str_eq(given, current))
+        return status_modified(&c->status, c->kind, c->in.path.name);
+    return 0;
+}
+
 /* ---- server-side apply -------------------------------------------------------------------- */
 
 static int check_applied_type(struct call *c, const struct json *config)
 {
-    struct str api_version = json_get_str(config, STR("apiVersion")), kind = json_get_str(config, STR("kind"));
+    struct str api_version = json_get_str(config, STR("apiVersion")),
+               kind = json_get_str(config, STR("kind"));
     if (str_eq(api_version, c->kind->api_version) && str_eq(kind, c->kind->kind))
         return 0;
     ptrdiff_t slash = str_find(api_version, '/');
-    return slash < 0 ? status_bad_request(&c->status, "invalid object type: /%.*s, Kind=%.*s", STR_ARG(api_version),
-                                          STR_ARG(kind))
-                     : status_bad_request(&c->status, "invalid object type: %.*s, Kind=%.*s", STR_ARG(api_version),
-                                          STR_ARG(kind));
+    return slash < 0 ? status_bad_request(&c->status, "invalid object type: /%.*s, Kind=%.*s",
+                                          STR_ARG(api_version), STR_ARG(kind))
+                     : status_bad_request(&c->status, "invalid object type: %.*s, Kind=%.*s",
+                                          STR_ARG(api_version), STR_ARG(kind));
 }
 
 int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts)
@@ -80,6 +92,8 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
         r = write_check_identity(c, &config);
     if (r == 0 && !old)
         r = write_check_namespace(c, c->in.path.name);
+    if (r == 0 && old)
+        r = check_patched_revision(c, old, &config);
     if (r < 0)
         return r;
     struct managed_conflict *conflicts = NULL;
@@ -90,7 +104,8 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
     if (r == -EEXIST)
         return patch_fail_conflicts(c, conflicts);
     if (r < 0)
-        /* kube-apiserver answers 500 to a configuration that does not fit its schema; it is the request that is bad. */
+        /* kube-apiserver answers 500 to a configuration that does not fit its schema; it is the
+         * request that is bad. */
         return status_bad_request(&c->status, "%.*s", STR_ARG(error));
     **ret_new = json_clone(c->arena, *ret_new);
     r = write_check_identity(c, *ret_new);
@@ -119,7 +134,8 @@ int patch_fail(struct call *c, const struct patch_error *e)
     return -EINVAL;
 }
 
-static int run_patch(struct call *c, const struct patch *p, const struct json *old, struct json **ret_new)
+static int run_patch(struct call *c, const struct patch *p, const struct json *old,
+                     struct json **ret_new)
 {
     struct patch_error error = {0};
     int r = 0;
@@ -136,29 +152,19 @@ static int run_patch(struct call *c, const struct patch *p, const struct json *o
     return r < 0 ? patch_fail(c, &error) : 0;
 }
 
-/* The patched object must still be this object. */
-static int check_patched(struct call *c, const struct json *old, struct json *object)
-{
-    int r = write_check_identity(c, object);
-    if (r < 0)
-        return r;
-    struct str given = json_str(json_at(object, "metadata", "resourceVersion", NULL));
-    struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
-    if (given.n && !str_is(given, "0") && !str_eq(given, current))
-        return status_modified(&c->status, c->kind, c->in.path.name);
-    return 0;
-}
-
 /* A patch may touch apiVersion and kind, but not change them; natives may even lose them. */
 static int check_patched_type(struct call *c, struct json *object)
 {
     if (!c->kind->is_native)
         return body_check_type(c, object);
-    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
-    if ((kind.n && !str_eq(kind, c->kind->kind)) || (api_version.n && !str_eq(api_version, c->kind->api_version)))
-        return body_fail_patched(c, object,
-                                 arena_printf(c->arena, "no kind \"%.*s\" of version \"%.*s\" can become a %.*s",
-                                              STR_ARG(kind), STR_ARG(api_version), STR_ARG(c->kind->kind)));
+    struct str api_version = json_get_str(object, STR("apiVersion")),
+               kind = json_get_str(object, STR("kind"));
+    if ((kind.n && !str_eq(kind, c->kind->kind)) ||
+        (api_version.n && !str_eq(api_version, c->kind->api_version)))
+        return body_fail_patched(
+            c, object,
+            arena_printf(c->arena, "no kind \"%.*s\" of version \"%.*s\" can become a %.*s",
+                         STR_ARG(kind), STR_ARG(api_version), STR_ARG(c->kind->kind)));
     (void) json_set(c->arena, object, STR("apiVersion"), json_string(c->kind->api_version));
     (void) json_set(c->arena, object, STR("kind"), json_string(c->kind->kind));
     return 0;
@@ -181,7 +187,9 @@ static int build_patched(struct call *c, const struct json *old, struct json **r
     if (r == 0)
         r = body_check_types(c, object, true);
     if (r == 0)
-        r = check_patched(c, old, object);
+        r = write_check_identity(c, object);
+    if (r == 0)
+        r = check_patched_revision(c, old, object);
     *ret_new = object;
     return r;
 }
@@ -204,7 +212,8 @@ void verb_patch(struct call *c)
     if (c->subresource && str_is(c->subresource->name, "scale"))
         scale_patch(c, p->type, p->value);
     else if (is_apply)
-        write_run(c, &(struct write_plan){.build = build_applied, .is_apply = true, .may_create = !c->subresource});
+        write_run(c, &(struct write_plan){
+                         .build = build_applied, .is_apply = true, .may_create = !c->subresource});
     else
         write_run(c, &(struct write_plan){.build = build_patched});
 }

@@ -11,9 +11,10 @@ static int check_revision(struct call *c, const struct json *old, const struct j
     struct str current = json_str(json_at(old, "metadata", "resourceVersion", NULL));
     int64_t number = 0;
     if (given.n && (str_to_i64(given, &number) < 0 || number < 0))
-        return status_bad_request(&c->status,
-                                  "metadata.resourceVersion: Invalid value: %.*s: must be an unsigned integer",
-                                  STR_ARG(status_quote(c->arena, given)));
+        return status_bad_request(
+            &c->status,
+            "metadata.resourceVersion: Invalid value: %.*s: must be an unsigned integer",
+            STR_ARG(status_quote(c->arena, given)));
     bool is_unconditional = number == 0;
     bool needs_revision = !c->kind->is_native || (c->kind->hooks && c->kind->hooks->needs_revision);
     if (is_unconditional && needs_revision) {
@@ -23,10 +24,12 @@ static int check_revision(struct call *c, const struct json *old, const struct j
         struct json zero = json_int(0);
         causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(&meta, STR("resourceVersion")), &zero,
                    "must be specified for an update");
-        return status_invalid(&c->status, c->kind->group, c->kind->plural, c->in.path.name, &causes);
+        return status_invalid(&c->status, c->kind->group, c->kind->plural, c->in.path.name,
+                              &causes);
     }
-    return is_unconditional || str_eq(given, current) ? 0
-                                                      : status_modified(&c->status, c->kind, c->in.path.name);
+    return is_unconditional || str_eq(given, current)
+               ? 0
+               : status_modified(&c->status, c->kind, c->in.path.name);
 }
 
 static int check_uid(struct call *c, const struct json *old, const struct json *object)
@@ -35,10 +38,12 @@ static int check_uid(struct call *c, const struct json *old, const struct json *
     struct str current = json_str(json_at(old, "metadata", "uid", NULL));
     if (!given.n || str_eq(given, current))
         return 0;
-    return status_conflict(&c->status, c->kind, c->in.path.name,
-                           "StorageError: invalid object, Code: 4, Key: /registry/%.*s, ResourceVersion: 0, "
-                           "AdditionalErrorMsg: Precondition failed: UID in precondition: %.*s, UID in object meta: %.*s",
-                           STR_ARG(c->key), STR_ARG(given), STR_ARG(current));
+    return status_conflict(
+        &c->status, c->kind, c->in.path.name,
+        "StorageError: invalid object, Code: 4, Key: /registry/%.*s, ResourceVersion: 0, "
+        "AdditionalErrorMsg: Precondition failed: UID in precondition: %.*s, UID in object meta: "
+        "%.*s",
+        STR_ARG(c->key), STR_ARG(given), STR_ARG(current));
 }
 
 static int build(struct call *c, const struct json *old, struct json **ret_new)
