@@ -177,15 +177,19 @@ static const char *policy_of(const struct json *object)
     return object_has_finalizer(object, GC_FINALIZER_FOREGROUND) ? "Foreground" : "Background";
 }
 
-/* Two that own each other must not wait for each other. */
-static int unblock(struct gc_run *run)
+/* Those that own each other must not wait for each other. */
+static int unblock(const struct gc_run *run, const struct object_place *at,
+                   const struct json *object)
 {
-    struct json references = json_clone(run->arena, object_meta_at(run->object, "ownerReferences"));
-    JSON_FOR_EACH_ITEM (&references, reference)
-        if (json_get_bool(reference, STR("blockOwnerDeletion"), false))
-            (void) json_set(run->arena, reference, STR("blockOwnerDeletion"), json_bool(false));
-    int r = write_references(run, &run->at, run->object, references);
-    return r < 0 ? r : objects_get(run->ctx, run->arena, &run->at, &run->object);
+    struct json references = json_clone(run->arena, object_meta_at(object, "ownerReferences"));
+    bool has_changed = false;
+    JSON_FOR_EACH_ITEM (&references, reference) {
+        if (!json_get_bool(reference, STR("blockOwnerDeletion"), false))
+            continue;
+        (void) json_set(run->arena, reference, STR("blockOwnerDeletion"), json_bool(false));
+        has_changed = true;
+    }
+    return has_changed ? write_references(run, at, object, references) : 0;
 }
 
 /* Its owner waits for it to go: so do its own dependents. */
@@ -196,9 +200,13 @@ static int64_t delete_with_dependents(struct gc_run *run)
     bool is_circle = false;
     for (size_t i = 0; i < n; i++)
         is_circle |= dependents[i].is_collecting;
-    int r = is_circle ? unblock(run) : 0;
-    if (r < 0)
-        return r == -ENOENT ? 0 : r;
+    if (is_circle) {
+        int r = unblock(run, &run->at, run->object);
+        if (r == 0)
+            r = objects_get(run->ctx, run->arena, &run->at, &run->object);
+        if (r < 0)
+            return r == -ENOENT ? 0 : r;
+    }
     return delete_object(run, n ? "Foreground" : policy_of(run->object));
 }
 
@@ -222,6 +230,34 @@ static int64_t judge(struct gc_run *run)
 
 /* ---- owners ------------------------------------------------------------------------------- */
 
+/* The dependent as it is now; -ENOENT when it is gone. */
+static int get_dependent(const struct gc_run *run, const struct gc_object *dependent,
+                         struct object_place *ret_at, struct json **ret_object)
+{
+    *ret_at = (struct object_place){objects_kind(run->kinds, dependent->collection),
+                                    dependent->namespace, dependent->name};
+    if (!ret_at->kind)
+        return -ENOENT;
+    int r = objects_get(run->ctx, run->arena, ret_at, ret_object);
+    if (r < 0)
+        return r;
+    return str_eq(uid_of(*ret_object), dependent->uid) ? 0 : -ENOENT;
+}
+
+/* Two that are both deleted in the foreground may each wait for the other. */
+static int break_circle(const struct gc_run *run, const struct gc_object *dependent)
+{
+    struct object_place at;
+    struct json *object = NULL;
+    if (!dependent->is_collecting ||
+        !gc_graph_waits_for(run->gc->graph, dependent->uid, uid_of(run->object)))
+        return 0;
+    int r = get_dependent(run, dependent, &at, &object);
+    if (r == 0)
+        r = unblock(run, &at, object);
+    return r == -ENOENT ? 0 : r;
+}
+
 /* Waits for the dependents that block it, having them all deleted meanwhile. */
 static int64_t collect(const struct gc_run *run)
 {
@@ -229,9 +265,12 @@ static int64_t collect(const struct gc_run *run)
     size_t n = gc_graph_dependents(run->gc->graph, run->arena, uid_of(run->object), &dependents);
     size_t n_blocking = 0;
     for (size_t i = 0; i < n; i++) {
-        n_blocking += dependents[i].blocks;
         controller_enqueue(run->gc->queue, dependents[i].uid,
                            dependents[i].is_deleting ? COLLECT_AGAIN_MS : 0);
+        n_blocking += dependents[i].blocks;
+        int r = dependents[i].blocks ? break_circle(run, &dependents[i]) : 0;
+        if (r < 0)
+            return r;
     }
     return n_blocking ? COLLECT_AGAIN_MS
                       : objects_drop_finalizer(run->ctx, run->arena, &run->at, run->object,
@@ -240,12 +279,9 @@ static int64_t collect(const struct gc_run *run)
 
 static int forget_owner(const struct gc_run *run, const struct gc_object *dependent)
 {
-    struct object_place at = {objects_kind(run->kinds, dependent->collection), dependent->namespace,
-                              dependent->name};
+    struct object_place at;
     struct json *object = NULL;
-    if (!at.kind)
-        return 0;
-    int r = objects_get(run->ctx, run->arena, &at, &object);
+    int r = get_dependent(run, dependent, &at, &object);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
     const struct json *references = object_meta_at(object, "ownerReferences");
@@ -253,9 +289,8 @@ static int forget_owner(const struct gc_run *run, const struct gc_object *depend
     JSON_FOR_EACH_ITEM (references, reference)
         if (!str_eq(json_get_str(reference, STR("uid")), uid_of(run->object)))
             (void) json_push(run->arena, &kept, *reference);
-    if (!str_eq(uid_of(object), dependent->uid) || json_count(&kept) == json_count(references))
-        return 0;
-    return write_references(run, &at, object, kept);
+    return json_count(&kept) == json_count(references) ? 0
+                                                       : write_references(run, &at, object, kept);
 }
 
 static int64_t orphan(const struct gc_run *run)

@@ -17,6 +17,7 @@ struct node {
     struct edge *owners;
     size_t n_owners;
     struct list dependents; /* of struct edge */
+    uint64_t walk;          /* the last that came by */
 };
 
 struct edge {
@@ -28,6 +29,7 @@ struct edge {
 struct gc_graph {
     pthread_mutex_t lock;
     struct map nodes; /* uid -> struct node */
+    uint64_t walk;
     void (*wake)(void *ctx, struct str uid);
     void *ctx;
 };
@@ -261,6 +263,48 @@ size_t gc_graph_dependents(struct gc_graph *g, struct arena *a, struct str uid,
     }
     unlock(g);
     return n_objects;
+}
+
+/* Nodes still to be looked at; each is pushed once per walk. */
+struct walk {
+    struct node **nodes;
+    size_t n, capacity;
+};
+
+static void walk_push(struct gc_graph *g, struct walk *k, struct node *n)
+{
+    if (n->walk == g->walk || !n->is_collecting || n->presence == GC_GONE)
+        return;
+    n->walk = g->walk;
+    if (k->n == k->capacity) {
+        k->capacity = MAX(k->capacity * 2, (size_t) 16);
+        k->nodes = mem_realloc_array(k->nodes, k->capacity, sizeof(struct node *));
+    }
+    k->nodes[k->n++] = n;
+}
+
+bool gc_graph_waits_for(struct gc_graph *g, struct str uid, struct str other)
+{
+    struct walk k = {0};
+    bool does = false;
+    lock(g);
+    g->walk++;
+    struct node *first = map_get(&g->nodes, uid);
+    const struct node *sought = map_get(&g->nodes, other);
+    if (first && sought)
+        walk_push(g, &k, first);
+    while (k.n && !does) {
+        struct node *n = k.nodes[--k.n];
+        LIST_FOR_EACH (&n->dependents, link) {
+            const struct edge *e = CONTAINER_OF(link, struct edge, link);
+            does |= e->blocks && e->dependent == sought;
+            if (e->blocks)
+                walk_push(g, &k, e->dependent);
+        }
+    }
+    unlock(g);
+    mem_free(k.nodes);
+    return does;
 }
 
 static bool is_at(const struct node *n, const struct gc_object *o)

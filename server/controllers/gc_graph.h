@@ -32,6 +32,9 @@ bool gc_graph_find(struct gc_graph *g, struct arena *a, struct str uid, struct g
 size_t gc_graph_dependents(struct gc_graph *g, struct arena *a, struct str uid,
                            struct gc_object **ret);
 
+/* Whether the first waits for the second to go, be it through others that wait in turn. */
+bool gc_graph_waits_for(struct gc_graph *g, struct str uid, struct str other);
+
 enum gc_presence {
     GC_UNKNOWN, /* ask */
     GC_PRESENT,
