@@ -43,7 +43,7 @@ class Kubectl:
 
     def file(self, *things):
         path = self.s.dir / (unique("file") + ".json")
-        path.write_text("\n---\n".join(json.dumps(t) for t in things))
+        path.write_text("\n".join(json.dumps(t) for t in things))
         return str(path)
 
 
@@ -162,8 +162,10 @@ def test_names_of_kinds(s, k):
     short = "sn" + unique("x")[2:]
     pumps = Pumps(s, short=short, categories=["all", "cat" + short])
     s.ok("POST", pumps.path(ns=k.ns), pumps.body("p", {"mode": "off"}))
+    k("api-resources")  # kubectl keeps what it found for minutes; this looks again
     for name in (short, f"pumps.{pumps.group}", f"pumps.v1.{pumps.group}", f"pump.{pumps.group}"):
-        assert rows(k("get", name)) [0:1] + [rows(k("get", name))[1][:3]] == [["NAME", "SERIAL", "MODE", "AGE"], ["p", "AB-1", "off"]], name
+        head, row = rows(k("get", name))
+        assert head == ["NAME", "SERIAL", "MODE", "AGE"] and row[:3] == ["p", "AB-1", "off"], name
     assert rows(k("get", short, "-o", "wide"))[0] == ["NAME", "SERIAL", "MODE", "PHASE", "AGE"]
     for category in ("all", "cat" + short):
         assert [r[0].split("/")[-1] for r in rows(k("get", category))[1:]] == ["p"]
@@ -203,7 +205,7 @@ def test_describe_kinds(s, k):
 
 @with_both
 def test_events(s, k):
-    s.ok("POST", f"/api/v1/namespaces/{k.ns}/events", {"metadata": {"name": "e"}, "involvedObject": {"kind": "ConfigMap", "namespace": k.ns, "name": "a"},
+    s.ok("POST", f"/api/v1/namespaces/{k.ns}/events", {"metadata": {"name": "e"}, "involvedObject": {"apiVersion": "v1", "kind": "ConfigMap", "namespace": k.ns, "name": "a"},
          "reason": "Began", "message": "hello there", "type": "Normal", "lastTimestamp": "2001-01-01T00:00:00Z"})
     out = rows(k("get", "events"))
     assert out[0] == ["LAST", "SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"] and out[1][1:] == ["Normal", "Began", "configmap/a", "hello", "there"]
@@ -217,11 +219,11 @@ def test_events(s, k):
 def test_explain(s, k):
     pumps = Pumps(s)
     for kind, words in (("configmap", ["ConfigMap holds configuration data", "binaryData\t<map[string]string>", "immutable\t<boolean>"]),
-                        ("cm.metadata.labels", ["labels <map[string]string>", "Map of string keys and values"]),
+                        ("cm.metadata.labels", ["labels <map[string]string>", "DESCRIPTION:"]),
                         ("leases.spec", ["holderIdentity\t<string>"]), ("crd.spec.names", ["shortNames\t<[]string>"]),
                         ("pvc.spec.resources", ["requests\t<map[string]"]),
-                        (f"pumps.{pumps.group}", []), ("pump.spec.serial", ["serial <string>", "As printed on the plate."])):
-        out = k("explain", kind, *(["--api-version", f"{pumps.group}/v1"] if kind.startswith("pump.") else []))
+                        ("pump", ["A pump."]), ("pump.spec.serial", ["serial <string>", "As printed on the plate."])):
+        out = k("explain", kind, *(["--api-version", f"{pumps.group}/v1"] if kind.startswith("pump") else []))
         for word in words:
             assert word in out, (kind, out)
     out = k("explain", "pump.spec", "--recursive", "--api-version", f"{pumps.group}/v1")
@@ -232,8 +234,8 @@ def test_explain(s, k):
 @with_both
 def test_what_there_is(s, k):
     pumps = Pumps(s, short="ar" + unique("x")[2:])
-    out = {r[0]: r for r in rows(k("api-resources"))}
-    assert out["configmaps"] == ["configmaps", "cm", "v1", "true", "ConfigMap"] and out["pumps"][2:] == [f"{pumps.group}/v1", "true", "Pump"]
+    out = rows(k("api-resources"))
+    assert ["configmaps", "cm", "v1", "true", "ConfigMap"] in out and [f"{pumps.group}/v1", "true", "Pump"] in [r[2:] for r in out]
     assert k("api-resources", "--api-group", pumps.group, "--no-headers", "-o", "name") == f"pumps.{pumps.group}\n"
     assert "namespaces" in k("api-resources", "--namespaced=false", "-o", "name").split() and "secrets" not in k("api-resources", "--namespaced=false", "-o", "name").split()
     assert {"v1", "coordination.k8s.io/v1", f"{pumps.group}/v1"} <= set(k("api-versions").split())
@@ -249,7 +251,7 @@ def test_create_with_words(s, k):
     path.write_text("two\nlines\n")
     assert k("create", "configmap", "a", "--from-literal=k=v", f"--from-file=t={path}") == "configmap/a created\n"
     assert k.get("a")["data"] == {"k": "v", "t": "two\nlines\n"}
-    assert k.fails("create", "configmap", "a") in ('Error from server (AlreadyExists): configmaps "a" already exists\n', 'error: failed to create configmap: configmaps "a" already exists\n')
+    assert k.fails("create", "configmap", "a").endswith('configmaps "a" already exists\n')
     assert k("create", "secret", "generic", "s", "--from-literal=p=secret") == "secret/s created\n"
     assert s.ok("GET", f"/api/v1/namespaces/{k.ns}/secrets/s")["data"] == {"p": base64.b64encode(b"secret").decode()}
     assert k("create", "secret", "docker-registry", "d", "--docker-username=u", "--docker-password=p", "--docker-server=registry.example.org") == "secret/d created\n"
@@ -295,7 +297,7 @@ def test_a_kind_and_its_objects(s, k):
 @with_both
 def test_apply(s, k):
     def put(*things, **options):
-        return k("apply", "-f", "-", *options.get("more", ()), input="\n---\n".join(json.dumps(t) for t in things))
+        return k("apply", "-f", "-", *options.get("more", ()), input="\n".join(json.dumps(t) for t in things))
 
     assert put(configmap("a", {"k": "1", "l": "2"}), configmap("b")) == "configmap/a created\nconfigmap/b created\n"
     assert put(configmap("a", {"k": "1", "l": "2"}), configmap("b")) == "configmap/a unchanged\nconfigmap/b unchanged\n"
@@ -316,8 +318,7 @@ def test_apply(s, k):
 @with_both
 def test_apply_prunes(s, k):
     kinds = ["--prune-whitelist=core/v1/ConfigMap"] if k.version == "old" else ["--prune-allowlist=core/v1/ConfigMap"]
-    first = json.dumps(configmap("a", labels={"app": "x"})) + "\n---\n" + json.dumps(configmap("b", labels={"app": "x"}))
-    k("apply", "-f", "-", input=first)
+    k("apply", "-f", k.file(configmap("a", labels={"app": "x"}), configmap("b", labels={"app": "x"})))
     out = k("apply", "--prune", "-l", "app=x", *kinds, "-f", "-", input=json.dumps(configmap("a", labels={"app": "x"})))
     assert "configmap/a unchanged\n" in out and "configmap/b pruned\n" in out
     assert s.request("GET", configmaps(k.ns, "b"))[0] == 404
@@ -353,8 +354,8 @@ def test_kustomize(s, k):
 def test_diff(s, k):
     pumps = Pumps(s)
     s.ok("POST", pumps.path(ns=k.ns), pumps.body("p", {"cores": 2}))
-    k.make(configmap("a", {"k": "1"}))
-    assert k("diff", "-f", "-", "--server-side", "--force-conflicts", input=json.dumps(configmap("a", {"k": "1"}))) == "" or k.version == "new"
+    k("apply", "--server-side", "-f", "-", input=json.dumps(configmap("a", {"k": "1"})))
+    assert k("diff", "--server-side", "-f", "-", input=json.dumps(configmap("a", {"k": "1"}))) == ""
     done = s.kubectl("-n", k.ns, "diff", "-f", "-", version=k.version, check=False, input=json.dumps(pumps.body("p", {"cores": 3})))
     assert done.returncode == 1 and re.search(r"^-  cores: 2\n\+  cores: 3$", done.stdout, re.M), done.stderr + done.stdout
     assert s.ok("GET", pumps.path("p", ns=k.ns))["metadata"]["generation"] == 1
@@ -382,7 +383,7 @@ def test_edit(s, k):
     assert k("edit", f"pumps.{pumps.group}", "p", environment=editor(s, "s/cores: 2/cores: 3/")) == f"pump.{pumps.group}/p edited\n"
     assert s.ok("GET", pumps.path("p", ns=k.ns))["spec"]["cores"] == 3
     bad = k.fails("edit", f"pumps.{pumps.group}", "p", environment=editor(s, "s/cores: 3/cores: 99/"))
-    assert "spec.cores: Invalid value: 99" in bad and s.ok("GET", pumps.path("p", ns=k.ns))["spec"]["cores"] == 3
+    assert '"p" is invalid' in bad and "no valid changes were saved" in bad and s.ok("GET", pumps.path("p", ns=k.ns))["spec"]["cores"] == 3
 
 
 @with_both
@@ -400,7 +401,7 @@ def test_patch(s, k):
     assert k.get("a")["data"] == {"l": "9"}
     kind = f"pumps.{pumps.group}"
     assert k("patch", kind, "p", "--type=merge", "-p", '{"spec":{"mode":"off"}}') == f"pump.{pumps.group}/p patched\n"
-    assert "UnsupportedMediaType" in k.fails("patch", kind, "p", "-p", '{"spec":{"mode":"off"}}')
+    assert "the body of the request was in an unknown format" in k.fails("patch", kind, "p", "-p", '{"spec":{"mode":"off"}}')
     assert "spec.mode: Unsupported value" in k.fails("patch", kind, "p", "--type=merge", "-p", '{"spec":{"mode":"x"}}')
     if k.version == "new":
         k("patch", kind, "p", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
@@ -417,7 +418,7 @@ def test_label_and_annotate(s, k):
     assert k.get("a")["metadata"]["labels"] == {"x": "1", "app": "db"}
     assert set(k("label", "cm", "-l", "x=1", "group=g").split("\n")) == {"configmap/a labeled", "configmap/b labeled", ""}
     assert "app=db" in k("label", "cm", "a", "--list")
-    assert "Invalid value" in k.fails("label", "cm", "a", "bad=not ok") or True
+    assert "a valid label must be" in k.fails("label", "cm", "a", "bad=not ok")
     assert k("annotate", "cm", "a", "b", "note=some text").count("annotated") == 2
     assert k.get("b")["metadata"]["annotations"] == {"note": "some text"}
     version = k.get("a")["metadata"]["resourceVersion"]
@@ -519,9 +520,11 @@ def test_wait(s, k):
         assert client.stdout.readline() == f"pump.{pumps.group}/p condition met\n" and client.wait(30) == 0
     k.make(configmap("a", finalizers=["example.org/hold"]))
     s.ok("DELETE", configmaps(k.ns, "a"))
-    with k.start("wait", "cm/a", "--for=delete", "--timeout=30s") as client:
+    with k.start("wait", "cm/a", "--for=delete", "--timeout=30s", "-v=6") as client:
+        while "watch=true" not in client.stdout.readline():
+            assert client.poll() is None
         merge(s, configmaps(k.ns, "a"), {"metadata": {"finalizers": None}})
-        assert client.stdout.readline() == "configmap/a condition met\n" and client.wait(30) == 0
+        assert client.wait(30) == 0 and "configmap/a condition met\n" in client.stdout.read()
 
 
 @with_new
