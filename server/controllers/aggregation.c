@@ -142,14 +142,17 @@ static struct json union_of(struct arena *a, const struct json *role, const stru
 
 /* ---- reconcile ---------------------------------------------------------------------------- */
 
-static int apply_rules(const struct controller_context *ctx, struct arena *a, struct str name,
-                       struct json rules)
+/* To this role: an apply would otherwise make a new one when it has just been deleted. */
+static int apply_rules(const struct controller_context *ctx, struct arena *a,
+                       const struct json *role, struct json rules)
 {
+    struct str name = object_meta_text(role, "name");
     struct json body = json_object(), meta = json_object();
     (void) json_append_member(a, &body, STR("apiVersion"),
                               json_string(STR("rbac.authorization.k8s.io/v1")));
     (void) json_append_member(a, &body, STR("kind"), json_string(STR("ClusterRole")));
     (void) json_append_member(a, &meta, STR("name"), json_string(name));
+    (void) json_append_member(a, &meta, STR("uid"), json_string(object_meta_text(role, "uid")));
     (void) json_append_member(a, &body, STR("metadata"), meta);
     (void) json_append_member(a, &body, STR("rules"), rules);
     struct kube_request r = {.verb = VERB_PATCH,
@@ -162,7 +165,8 @@ static int apply_rules(const struct controller_context *ctx, struct arena *a, st
                              .body = &body};
     struct status st;
     status_init(&st, a);
-    return kube_request(ctx->client, a, &r, NULL, &st);
+    int result = kube_request(ctx->client, a, &r, NULL, &st);
+    return result == -ENOENT ? 0 : result;
 }
 
 static bool same_rules(const struct json *had, const struct json *rules)
@@ -190,7 +194,7 @@ static int64_t reconcile(void *state, const struct controller_context *ctx, stru
     if (json_count(roles))
         qsort(roles->items, roles->n, sizeof(struct json), by_name);
     struct json rules = union_of(a, role, roles);
-    return same_rules(json_get(role, STR("rules")), &rules) ? 0 : apply_rules(ctx, a, key, rules);
+    return same_rules(json_get(role, STR("rules")), &rules) ? 0 : apply_rules(ctx, a, role, rules);
 }
 
 const struct controller aggregation_controller = {.name = "clusterrole-aggregation",
