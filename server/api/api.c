@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "api/admission/quota_ledger.h"
 #include "api/codec.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -13,6 +14,7 @@
 struct api {
     struct store *store;
     const struct clock *clock;
+    struct quota_ledger *quota_ledger;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
     struct registry *registry;
@@ -59,6 +61,7 @@ int api_new(const struct api_options *o, struct api **ret_api, char **ret_error)
     struct str error = STR_NONE;
     api->store = o->store;
     api->clock = o->clock;
+    api->quota_ledger = quota_ledger_new();
     (void) pthread_rwlock_init(&api->lock, NULL);
     (void) pthread_mutex_init(&api->refreshing, NULL);
     api->registry = build(api, &error);
@@ -78,6 +81,7 @@ void api_free(struct api *api)
     if (!api)
         return;
     registry_unref(api->registry);
+    quota_ledger_free(api->quota_ledger);
     (void) pthread_rwlock_destroy(&api->lock);
     (void) pthread_mutex_destroy(&api->refreshing);
     mem_free(api);
@@ -91,6 +95,11 @@ struct store *api_store(struct api *api)
 const struct clock *api_clock(struct api *api)
 {
     return api->clock;
+}
+
+struct quota_ledger *api_quota_ledger(struct api *api)
+{
+    return api->quota_ledger;
 }
 
 struct registry *api_registry(struct api *api)

@@ -7,6 +7,7 @@
 #include "store/store.h"
 
 struct api;
+struct quota_ledger;
 
 struct api_options {
     struct store *store;
@@ -20,6 +21,7 @@ void api_free(struct api *api);
 
 struct store *api_store(struct api *api);
 const struct clock *api_clock(struct api *api);
+struct quota_ledger *api_quota_ledger(struct api *api);
 /* The kinds as they are now, with a reference. From any thread. */
 struct registry *api_registry(struct api *api);
 /* Reads the CRDs again and swaps the registry when they changed; called after a CRD was written. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "api/admission/admission.h"
 #include "api/names.h"
 #include "base/alloc.h"
 
@@ -46,8 +47,8 @@ struct hook_context call_hook_context(struct call *c, enum write_operation opera
 
 struct str call_key(struct call *c, struct str name)
 {
-    return arena_printf(c->arena, "%.*s/%.*s/%.*s", STR_ARG(c->kind->collection), STR_ARG(c->in.path.namespace),
-                        STR_ARG(name));
+    const struct str parts[] = {c->kind->collection, STR("/"), c->in.path.namespace, STR("/"), name};
+    return arena_join(c->arena, parts, N_ELEMENTS(parts));
 }
 
 void call_input_copy(struct arena *a, struct call_input *in)
@@ -94,6 +95,7 @@ void call_done(struct call *c)
 {
     if (c->on_release)
         c->on_release(c);
+    admission_release(c);
     object_unref(TAKE(c->write.committed));
     for (size_t i = 0; i < c->reply.n_slices; i++)
         slice_unref(c->reply.body[i]);

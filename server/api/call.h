@@ -12,6 +12,8 @@
 #include "api/status.h"
 #include "store/store.h"
 
+struct quota_pending;
+
 struct user {
     struct str name;
     const struct str *groups;
@@ -72,6 +74,7 @@ struct call {
     void *patch; /* of verb_patch */
     void (*on_release)(struct call *c); /* frees what verb_state holds outside the arena */
     int n_attempts;
+    struct quota_pending *quota_pending; /* of admission, from its judgement until the write is over */
 };
 
 /* Fills kind, subresource, media, options ... and runs the verb. on_done may be called before this returns. */

@@ -240,17 +240,28 @@ int quantity_parse(struct str text, struct quantity *ret, struct str *ret_error)
     return 0;
 }
 
-void quantity_round_milli(struct quantity *q)
+/* What is no finer than that keeps its text. */
+static void coarsen(struct quantity *q, int scale)
 {
-    if (q->scale >= -3)
+    if (q->scale >= scale)
         return;
     struct quantity rounded = *q;
     strip_zeros(&rounded);
-    if (rounded.scale >= -3)
+    if (rounded.scale >= scale)
         return;
-    round_up(&rounded, -3);
+    round_up(&rounded, scale);
     rounded.text = STR_NONE;
     *q = rounded;
+}
+
+void quantity_round_milli(struct quantity *q)
+{
+    coarsen(q, -3);
+}
+
+void quantity_round_whole(struct quantity *q)
+{
+    coarsen(q, 0);
 }
 
 int quantity_sign(const struct quantity *q)

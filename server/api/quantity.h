@@ -22,6 +22,8 @@ struct quantity {
 int quantity_parse(struct str text, struct quantity *ret, struct str *ret_error);
 /* Rounds up to thousandths, as resource lists are. */
 void quantity_round_milli(struct quantity *q);
+/* Rounds up to an integer, as storage is. */
+void quantity_round_whole(struct quantity *q);
 struct str quantity_text(struct arena *a, const struct quantity *q);
 int quantity_compare(const struct quantity *a, const struct quantity *b);
 int quantity_sign(const struct quantity *q);

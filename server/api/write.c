@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "api/admission/admission.h"
 #include "api/codec.h"
 #include "api/native.h"
 #include "api/object_meta.h"
@@ -104,31 +105,6 @@ int write_check_identity(struct call *c, struct json *object)
     else
         (void) json_remove(meta, STR("namespace"));
     return 0;
-}
-
-int write_check_namespace(struct call *c, struct str name)
-{
-    if (c->kind->is_terminating)
-        return status_forbidden(&c->status, c->kind, name,
-                                "create not allowed while custom resource definition is terminating");
-    if (!c->kind->is_namespaced)
-        return 0;
-    const struct kind *namespaces = registry_find(c->registry, STR(""), STR("v1"), STR("namespaces"));
-    struct str key = arena_printf(c->arena, "namespaces//%.*s", STR_ARG(c->in.path.namespace));
-    CLEANUP(object_unrefp) struct object *o = store_get(api_store(c->api), key);
-    if (!o)
-        return namespaces ? status_not_found(&c->status, namespaces, c->in.path.namespace)
-                          : status_no_resource(&c->status);
-    if (!o->head.is_deleting)
-        return 0;
-    (void) status_forbidden(&c->status, c->kind, name,
-                            "unable to create new content in namespace %.*s because it is being terminated",
-                            STR_ARG(c->in.path.namespace));
-    c->status.cause_reason = STR("NamespaceTerminating");
-    c->status.cause_message =
-        arena_printf(c->arena, "namespace %.*s is being terminated", STR_ARG(c->in.path.namespace));
-    c->status.cause_field = STR("metadata.namespace");
-    return -EPERM;
 }
 
 static void set_meta(struct call *c, struct json *meta, const char *key, struct json value)
@@ -312,12 +288,21 @@ static int validate(struct call *c, const struct json *old, struct json *object)
     return status_invalid(&c->status, stored->group, stored->kind, name, &causes);
 }
 
+/* As refusals name an object that may have no name yet. */
+static struct str name_before(const struct json *object)
+{
+    const struct json *meta = json_get(object, STR("metadata"));
+    struct str name = json_get_str(meta, STR("name")), prefix = json_get_str(meta, STR("generateName"));
+    return name.n ? name : prefix.n ? prefix : STR("Unknown!");
+}
+
 /* From a decoded object to one that may be stored. */
 static int complete(struct call *c, const struct write_plan *plan, const struct json *old, struct json *object)
 {
     struct hook_context h = call_hook_context(c, old ? WRITE_UPDATE : WRITE_CREATE);
     const struct kind_hooks *hooks = c->kind->hooks;
     h.name = json_get_str(json_get(object, STR("metadata")), STR("name"));
+    struct admission admission = {.call = c, .old = old, .object = object, .name = name_before(object)};
 
     schema_default(c->arena, c->kind->schema, object);
     if (hooks && hooks->set_defaults)
@@ -328,6 +313,8 @@ static int complete(struct call *c, const struct write_plan *plan, const struct 
         begin_metadata(c, object);
     if (!plan->is_apply)
         update_managed(c, old, object);
+    if (admission_admit(&admission) < 0)
+        return -EPERM;
     keep_untouchable(c, old, object);
     if (hooks && hooks->prepare)
         hooks->prepare(&h, old, object);
@@ -335,7 +322,10 @@ static int complete(struct call *c, const struct write_plan *plan, const struct 
         advance_generation(c, old, object);
         managed_keep_times(c->arena, old, object);
     }
-    return validate(c, old, object);
+    if (validate(c, old, object) < 0)
+        return -EINVAL;
+    admission.name = json_get_str(json_get(object, STR("metadata")), STR("name"));
+    return admission_validate(&admission);
 }
 
 /* Equal but for what the store writes itself. */
@@ -380,6 +370,7 @@ static void on_written(struct call *c)
 {
     struct write_state *w = c->verb_state;
     int result = c->write.result;
+    admission_release(c);
     bool is_create = c->write.condition == STORE_CREATE;
     /* Whoever named a resourceVersion is told by build() that it has moved on. */
     bool may_retry = result == -ESTALE || (result == -ENOENT && !is_create) ||

@@ -32,5 +32,3 @@ int patch_fail(struct call *c, const struct patch_error *e);
 int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts);
 /* The namespace of the object must be the request's (filled in when absent); its name the URL's. */
 int write_check_identity(struct call *c, struct json *object);
-/* The namespace a new object goes into must exist and not be going away, nor may its kind. */
-int write_check_namespace(struct call *c, struct str name);

@@ -90,10 +90,14 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
         r = body_check_duplicates(c, p->duplicates);
     if (r == 0)
         r = write_check_identity(c, &config);
-    if (r == 0 && !old)
-        r = write_check_namespace(c, c->in.path.name);
     if (r == 0 && old)
         r = check_patched_revision(c, old, &config);
+    struct str uid = json_str(json_at(&config, "metadata", "uid", NULL));
+    if (r == 0 && !old && uid.n)
+        r = status_conflict(&c->status, c->kind, c->in.path.name,
+                            "uid mismatch: the provided object specified uid %.*s, and no existing "
+                            "object was found",
+                            STR_ARG(uid));
     if (r < 0)
         return r;
     struct managed_conflict *conflicts = NULL;

@@ -52,8 +52,6 @@ static int build(struct call *c, const struct json *old, struct json **ret_new)
     int r = body_object(c, &object);
     if (r == 0)
         r = write_check_identity(c, object);
-    if (r == 0 && !old)
-        r = write_check_namespace(c, c->in.path.name);
     if (r == 0 && old)
         r = check_revision(c, old, object);
     if (r == 0 && old)
