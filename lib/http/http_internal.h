@@ -8,8 +8,9 @@
 #include "http/h2.h"
 #include "http/http.h"
 
-/* Output goes from our queues to the stream while less than this waits there. */
-#define HTTP_STREAM_PENDING_BYTES ((size_t) 256 * 1024)
+/* Output goes from our queues to the stream while less than this waits there: with one frame on
+ * top it fits the stream's spare buffers, while more would grow a buffer anew in every turn. */
+#define HTTP_STREAM_PENDING_BYTES ((size_t) 40 * 1024)
 /* A peer that takes nothing of what waits for it is gone. */
 #define HTTP_STALL_TIMEOUT_MS ((int64_t) 60 * 1000)
 /* A silent peer is asked for a sign of life, and given up when none comes. */
