@@ -6,26 +6,44 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "store/cells.h"
+
+/* AddressSanitizer sees what happens on the heap. */
+#if defined(__SANITIZE_ADDRESS__)
+#define USES_HEAP 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define USES_HEAP 1
+#endif
+#endif
+#ifndef USES_HEAP
+#define USES_HEAP 0
+#endif
 
 static void object_free(struct bytes *b)
 {
     struct object *o = CONTAINER_OF(b, struct object, bytes);
     mem_free(o->head.labels);
-    mem_free(o);
+    if (USES_HEAP)
+        mem_free(o);
+    else
+        cell_free(o, o->n_allocated);
 }
 
 struct object *object_new(struct str text, const struct object_head *head)
 {
-    assert(text.n <= UINT32_MAX - OBJECT_REVISION_ROOM);
+    assert(text.n <= UINT32_MAX - OBJECT_REVISION_ROOM - sizeof(struct object));
     assert(head->revision_at >= 1 && head->revision_at < text.n);
     assert(text.p[head->revision_at - 1] == '"' && text.p[head->revision_at] == '"');
 
-    struct object *o = mem_alloc(sizeof(*o) + text.n + OBJECT_REVISION_ROOM);
+    size_t n_allocated = sizeof(struct object) + text.n + OBJECT_REVISION_ROOM;
+    struct object *o = USES_HEAP ? mem_alloc(n_allocated) : cell_alloc(n_allocated);
     atomic_init(&o->bytes.refs, 1);
     o->bytes.free = object_free;
     o->revision = 0;
     o->head = *head;
     o->n = (uint32_t) text.n;
+    o->n_allocated = (uint32_t) n_allocated;
     memcpy(o->text, text.p, text.n);
     return o;
 }

@@ -35,6 +35,7 @@ struct object {
     int64_t revision;   /* 0 until committed */
     struct object_head head;
     uint32_t n;
+    uint32_t n_allocated; /* bytes, this head included */
     char text[];        /* n bytes; room for OBJECT_REVISION_ROOM more until committed */
 };
 
