@@ -6,16 +6,12 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-#include "api/quantity.h"
+#include "api/quota.h"
 #include "base/alloc.h"
 #include "base/map.h"
 #include "controllers/objects.h"
 
 #define QUOTAS "resourcequotas"
-#define CLAIMS "persistentvolumeclaims"
-#define STORAGE "requests.storage"
-#define COUNT_PREFIX STR("count/")
-#define CLASS_SUFFIX STR(".storageclass.storage.k8s.io")
 
 /* ---- where there are quotas --------------------------------------------------------------- */
 
@@ -89,7 +85,7 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
 {
     struct quotas *s = state;
     bool is_quota = str_is(e->collection, QUOTAS);
-    bool may_matter = is_quota || e->type != KUBE_MODIFIED || str_is(e->collection, CLAIMS);
+    bool may_matter = is_quota || e->type != KUBE_MODIFIED || str_is(e->collection, QUOTA_CLAIMS);
     if (!e->namespace.n || !may_matter)
         return;
     (void) pthread_mutex_lock(&s->lock);
@@ -112,45 +108,29 @@ struct usage {
 
 static int load_claims(struct usage *u)
 {
-    struct object_place at = {objects_kind(u->kinds, STR(CLAIMS)), u->namespace, STR_NONE};
+    struct object_place at = {objects_kind(u->kinds, STR(QUOTA_CLAIMS)), u->namespace, STR_NONE};
     return u->claims ? 0 : objects_list(u->ctx, u->arena, &at, &u->claims);
 }
 
-static struct quantity requested(const struct json *claim)
-{
-    struct quantity q = quantity_from_int(0);
-    struct str error = STR_NONE;
-    const struct json *storage = json_at(claim, "spec", "resources", "requests", "storage", NULL);
-    if (quantity_parse(json_str(storage), &q, &error) < 0)
-        return quantity_from_int(0);
-    return q;
-}
-
-/* Of the claims of one class, or of all when it is absent: how many there are, or what they ask for
- * together. */
-static int use_of_claims(struct usage *u, struct str class, bool is_storage, struct str *ret)
+static int use_of_claims(struct usage *u, const struct quota_limit *limit, struct str *ret)
 {
     int r = load_claims(u);
     if (r < 0)
         return r;
     struct quantity sum = quantity_from_int(0);
     JSON_FOR_EACH_ITEM (u->claims, claim) {
-        struct str of = json_str(json_at(claim, "spec", "storageClassName", NULL));
-        if (class.p && !str_eq(class, of))
-            continue;
-        struct quantity one = is_storage ? requested(claim) : quantity_from_int(1);
+        struct quota_facts facts = quota_facts_of(STR(QUOTA_CLAIMS), claim);
+        struct quantity one = quota_charge(limit, &facts);
         sum = quantity_add(&sum, &one);
     }
     *ret = quantity_text(u->arena, &sum);
     return 0;
 }
 
-static int count(struct usage *u, struct str collection, struct str *ret)
+static int count(struct usage *u, const struct kind *kind, struct str *ret)
 {
-    struct object_place at = {objects_kind(u->kinds, collection), u->namespace, STR_NONE};
+    struct object_place at = {kind, u->namespace, STR_NONE};
     int64_t n = 0;
-    if (!at.kind || !at.kind->is_namespaced)
-        return -ENOENT;
     int r = objects_count(u->ctx, u->arena, &at, &n);
     if (r == 0)
         *ret = arena_printf(u->arena, "%" PRId64, n);
@@ -158,22 +138,17 @@ static int count(struct usage *u, struct str collection, struct str *ret)
 }
 
 /* -ENOENT: nobody counts that. What only Pods and Services use is not used at all here. */
-static int use_of(struct usage *u, struct str resource, struct str *ret)
+static int use_of(struct usage *u, const struct json *quota, struct str resource, struct str *ret)
 {
-    ptrdiff_t slash = str_find(resource, '/');
-    struct str before = slash < 0 ? STR("") : str_sub(resource, 0, (size_t) slash);
-    struct str last = str_from(resource, (size_t) (slash + 1));
-    if (str_starts_with(resource, COUNT_PREFIX))
-        return count(u, last, ret);
-    if (str_ends_with(before, CLASS_SUFFIX))
-        return use_of_claims(u, str_sub(before, 0, before.n - CLASS_SUFFIX.n),
-                             str_is(last, STORAGE), ret);
-    if (str_is(resource, STORAGE))
-        return use_of_claims(u, STR_NONE, /* is_storage= */ true, ret);
-    int r = count(u, resource, ret);
-    if (r == -ENOENT)
-        *ret = STR("0");
-    return r == -ENOENT ? 0 : r;
+    struct quota_limit limit = quota_limit_of(quota, resource);
+    const struct kind *kind = objects_kind(u->kinds, limit.collection);
+    bool is_known = kind && kind->is_namespaced && (limit.is_count_asked || !kind->group.n);
+    *ret = STR("0");
+    if (!is_known)
+        return limit.is_count_asked ? -ENOENT : 0;
+    if (quota_limit_is_plain(&limit))
+        return count(u, kind, ret);
+    return str_is(limit.collection, QUOTA_CLAIMS) ? use_of_claims(u, &limit, ret) : 0;
 }
 
 /* ---- reconcile ---------------------------------------------------------------------------- */
@@ -184,7 +159,7 @@ static int status_for(struct usage *u, const struct json *quota, struct json *re
     JSON_FOR_EACH_MEMBER (json_at(quota, "spec", "hard", NULL), m) {
         struct str resource = json_str(&m->key), amount = STR_NONE;
         (void) json_append_member(u->arena, &hard, resource, m->value);
-        int r = use_of(u, resource, &amount);
+        int r = use_of(u, quota, resource, &amount);
         if (r < 0 && r != -ENOENT)
             return r;
         if (r == 0)
