@@ -238,8 +238,7 @@ static int open_parts(struct server *s, char **ret_error)
         &(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
     struct controller_context ctx = {.client = s->client,
                                      .clock = &clock_system,
-                                     .root_ca_pem = s->identity.root_pem,
-                                     .api = s->api};
+                                     .root_ca_pem = s->identity.root_pem};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
     if (r == 0)

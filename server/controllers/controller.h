@@ -12,7 +12,6 @@ struct controller_context {
     struct kube_client *client;
     const struct clock *clock;
     struct str root_ca_pem; /* for kube-root-ca.crt */
-    struct api *api;        /* for controllers of the API server's own machinery alone (CRDs) */
 };
 
 struct controller_queue;
