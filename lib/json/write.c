@@ -68,9 +68,38 @@ static inline void put_char(struct buf *b, char c)
     b->n++;
 }
 
-static void write_str(struct buf *b, const char *p, size_t n)
+/* Copies n bytes; false when one of them needs an escape, and the copy is then no good. Loads may
+ * overlap, so that no string ends in a loop over single bytes. */
+static bool put_clean(char *to, const char *p, size_t n)
 {
-    put_char(b, '"');
+    uint64_t found = 0, bytes = 0;
+    if (n >= 8) {
+        for (size_t i = 0; i + 8 < n; i += 8) {
+            memcpy(&bytes, p + i, 8);
+            found |= needs_escape(bytes);
+            memcpy(to + i, &bytes, 8);
+        }
+        memcpy(&bytes, p + n - 8, 8);
+        memcpy(to + n - 8, &bytes, 8);
+        return !(found | needs_escape(bytes));
+    }
+    if (n >= 4) {
+        uint32_t first, last;
+        memcpy(&first, p, 4);
+        memcpy(&last, p + n - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + n - 4, &last, 4);
+        return !needs_escape((uint64_t) last << 32 | first);
+    }
+    for (size_t i = 0; i < n; i++) {
+        found |= (unsigned char) escapes[(unsigned char) p[i]];
+        to[i] = p[i];
+    }
+    return !found;
+}
+
+static void write_escaped(struct buf *b, const char *p, size_t n)
+{
     while (n > 0) {
         size_t chunk = MIN(n, (size_t) STRING_CHUNK);
         char *to = reserve(b, chunk * MAX_ESCAPE_BYTES);
@@ -78,6 +107,19 @@ static void write_str(struct buf *b, const char *p, size_t n)
         p += chunk;
         n -= chunk;
     }
+}
+
+static void write_str(struct buf *b, const char *p, size_t n)
+{
+    char *to = reserve(b, n + 2);
+    *to = '"';
+    if (put_clean(to + 1, p, n)) {
+        to[n + 1] = '"';
+        b->n += n + 2;
+        return;
+    }
+    b->n++;
+    write_escaped(b, p, n);
     put_char(b, '"');
 }
 

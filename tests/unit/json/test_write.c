@@ -51,6 +51,19 @@ TEST(doubles_are_written_as_go_writes_them)
         assert_str(text_of(a, json_double(cases[i].d)), cases[i].text);
 }
 
+TEST(strings_of_any_length_are_copied_within_their_bounds)
+{
+    static const char text[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    ARENA_AUTO a = arena_new();
+    for (size_t n = 0; n < sizeof(text); n++) {
+        char *exact = malloc(n + !n), expected[64];
+        memcpy(exact, text, n);
+        (void) snprintf(expected, sizeof(expected), "\"%.*s\"", (int) n, text);
+        assert_str(text_of(a, json_string(str_range(exact, n))), expected);
+        free(exact);
+    }
+}
+
 TEST(integers_are_exact)
 {
     ARENA_AUTO a = arena_new();
