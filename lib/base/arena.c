@@ -144,6 +144,19 @@ struct str arena_str(struct arena *a, struct str s)
     return str_range(arena_strz(a, s), s.n);
 }
 
+struct str arena_join(struct arena *a, const struct str *parts, size_t n_parts)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_parts; i++)
+        n += parts[i].n;
+    char *joined = arena_alloc(a, n + 1), *p = joined;
+    for (size_t i = 0; i < n_parts; i++)
+        if (parts[i].n)
+            p = mempcpy(p, parts[i].p, parts[i].n);
+    *p = '\0';
+    return str_range(joined, n);
+}
+
 struct str arena_vprintf(struct arena *a, const char *format, va_list args)
 {
     va_list again;

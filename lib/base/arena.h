@@ -23,6 +23,8 @@ void *arena_realloc(struct arena *a, void *p, size_t old_bytes, size_t new_bytes
 /* Copies; the copy has a NUL after it. */
 struct str arena_str(struct arena *a, struct str s);
 char *arena_strz(struct arena *a, struct str s);
+/* The parts in one string, with a NUL after it; for what is made too often to be printed. */
+struct str arena_join(struct arena *a, const struct str *parts, size_t n_parts);
 struct str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3);
 struct str arena_vprintf(struct arena *a, const char *format, va_list args) PRINTF_LIKE(2, 0);
 /* Calls fn(p) when the arena is freed or reset, the latest first: for the little that an arena's

@@ -46,15 +46,27 @@ static int64_t whole_seconds(int64_t wall_us)
     return wall_us % MICROS_PER_SECOND < 0 ? seconds - 1 : seconds;
 }
 
-/* Up to the seconds, without a zone. strftime() does not pad years. */
+static void put_two(char *to, int value)
+{
+    to[0] = (char) ('0' + value / 10);
+    to[1] = (char) ('0' + value % 10);
+}
+
+/* Up to the seconds, without a zone. By hand: every write has a time or two. */
 static void format_seconds(int64_t wall_us, char out[CLOCK_SECONDS_BYTES])
 {
     const time_t seconds = (time_t) whole_seconds(wall_us);
     struct tm tm = {0};
     (void) gmtime_r(&seconds, &tm);
-    const int year = tm.tm_year + 1900;
-    (void) snprintf(out, CLOCK_SECONDS_BYTES, "%04d", MIN(MAX(year, 0), 9999));
-    (void) strftime(out + 4, CLOCK_SECONDS_BYTES - 4, "-%m-%dT%H:%M:%S", &tm);
+    const int year = MIN(MAX(tm.tm_year + 1900, 0), 9999);
+    memcpy(out, "0000-00-00T00:00:00", CLOCK_SECONDS_BYTES - 1);
+    put_two(out, year / 100);
+    put_two(out + 2, year % 100);
+    put_two(out + 5, tm.tm_mon + 1);
+    put_two(out + 8, tm.tm_mday);
+    put_two(out + 11, tm.tm_hour);
+    put_two(out + 14, tm.tm_min);
+    put_two(out + 17, tm.tm_sec);
 }
 
 void clock_format_seconds(int64_t wall_us, char out[CLOCK_SECONDS_BYTES])

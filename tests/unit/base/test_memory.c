@@ -28,6 +28,16 @@ TEST(arena_grows_in_place_and_survives_reset)
     assert_str(arena_printf(a, "%s-%d", "a", 7), "a-7");
 }
 
+TEST(arena_joins_parts_absent_ones_too)
+{
+    ARENA_AUTO a = arena_new();
+    const struct str parts[] = {STR("things/"), STR_NONE, STR("/"), STR("one")};
+    struct str joined = arena_join(a, parts, N_ELEMENTS(parts));
+    assert_str(joined, "things//one");
+    assert_int_equal(joined.p[joined.n], 0);
+    assert_int_equal(arena_join(a, NULL, 0).n, 0);
+}
+
 TEST(slices_share_one_owner)
 {
     struct slice whole = slice_copy(STR("hello world"));
