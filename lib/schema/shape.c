@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "schema/fieldset_internal.h"
+#include "schema/schema_internal.h"
 
 /* ---- shapes ------------------------------------------------------------------------------- */
 
@@ -53,7 +54,7 @@ bool shape_names_member(const struct schema *schema, struct str name, bool is_ro
     if ((is_root || (schema && schema->embedded_resource)) &&
         (str_is(name, "metadata") || str_is(name, "apiVersion") || str_is(name, "kind")))
         return true;
-    return schema && map_get(&schema->properties, name);
+    return schema && schema_property(schema, name);
 }
 
 /* ---- the fields of one object -------------------------------------------------------------- */
