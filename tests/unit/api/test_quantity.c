@@ -159,3 +159,19 @@ TEST(amounts_of_resources_are_rounded_up_to_thousandths)
         assert_str(quantity_text(a, &q), cases[i].out);
     }
 }
+
+TEST(storage_is_rounded_up_to_bytes)
+{
+    static const struct {
+        const char *in, *out;
+    } cases[] = {{"1m", "1"},     {"1500m", "2"}, {"1.5Gi", "1536Mi"},
+                 {"1Gi", "1Gi"}, {"0", "0"},     {"-1500m", "-2"}};
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct quantity q;
+        struct str error;
+        assert_true(quantity_parse(str_of(cases[i].in), &q, &error) >= 0);
+        quantity_round_whole(&q);
+        assert_str(quantity_text(a, &q), cases[i].out);
+    }
+}
