@@ -185,42 +185,61 @@ static int64_t delete_instances(const struct controller_context *ctx, struct are
 static int64_t let_go(const struct controller_context *ctx, struct arena *a,
                       const struct object_place *at, const struct condition *last, struct json *crd)
 {
-    int r = tell(ctx, a, at, last, &crd);
-    if (r == 0)
-        r = objects_drop_finalizer(ctx, a, at, crd, CLEANUP_FINALIZER);
+    /* In one write, and through status: a definition that would not pass as a new one must be able
+     * to go, and a write that fails must leave nothing behind that wakes us again at once. */
+    struct json *finalizers = json_at(crd, "metadata", "finalizers", NULL);
+    for (size_t i = json_count(finalizers); i-- > 0;)
+        if (str_is(json_str(&finalizers->items[i]), CLEANUP_FINALIZER))
+            json_remove_at(finalizers, i);
+    (void) conditions_set(a, conditions_of(a, crd), last, now_us(ctx));
+    int r = objects_update(ctx, a, at, "status", crd, &crd);
     return r == -ENOENT ? 0 : r;
+}
+
+static bool has_failed(struct arena *a, struct json *crd)
+{
+    const struct json *c = conditions_find(conditions_of(a, crd), "Terminating");
+    return str_is(json_get_str(c, STR("reason")), "InstanceDeletionFailed");
+}
+
+/* Deletes all objects; 0 when none is left. A failure is told once, not taken back before it is
+ * over: every change of what is told would wake us at once. */
+static int64_t empty(struct crds *s, const struct controller_context *ctx, struct arena *a,
+                     const struct object_place *at, struct json **crd)
+{
+    const struct condition begun = terminating("True", STR("InstanceDeletionInProgress"),
+                                               STR("CustomResource deletion is in progress"));
+    const struct condition failed =
+        terminating("True", STR("InstanceDeletionFailed"),
+                    STR("could not issue all deletes; they will be tried again"));
+    int r = has_failed(a, *crd) ? 0 : tell(ctx, a, at, &begun, crd);
+    if (r < 0)
+        return r;
+    /* No new objects from here on. */
+    if (must_refresh(s, a, *crd))
+        kube_refresh_kinds(ctx->client);
+    int64_t n_left = delete_instances(ctx, a, at->name);
+    if (n_left == 0)
+        return 0;
+    r = tell(ctx, a, at, n_left < 0 ? &failed : &begun, crd);
+    return n_left < 0 ? n_left : r < 0 ? r : CLEANUP_AGAIN_MS;
 }
 
 static int64_t finish_deletion(struct crds *s, const struct controller_context *ctx,
                                struct arena *a, const struct object_place *at, struct json *crd)
 {
-    if (!object_has_finalizer(crd, CLEANUP_FINALIZER))
-        return 0;
     const struct condition never =
         terminating("False", STR("NeverEstablished"), STR("resource was never established"));
-    if (!conditions_is_true(conditions_of(a, crd), "Established"))
-        return let_go(ctx, a, at, &never, crd);
-    const struct condition begun = terminating("True", STR("InstanceDeletionInProgress"),
-                                               STR("CustomResource deletion is in progress"));
-    int r = tell(ctx, a, at, &begun, &crd);
-    if (r < 0)
-        return r == -ENOENT ? 0 : r;
-    /* No new objects from here on. */
-    if (must_refresh(s, a, crd))
-        kube_refresh_kinds(ctx->client);
-    int64_t n_left = delete_instances(ctx, a, at->name);
-    if (n_left < 0) {
-        const struct condition failed =
-            terminating("True", STR("InstanceDeletionFailed"),
-                        STR("could not issue all deletes; they will be tried again"));
-        (void) tell(ctx, a, at, &failed, &crd);
-        return n_left;
-    }
-    if (n_left > 0)
-        return CLEANUP_AGAIN_MS;
     const struct condition done =
         terminating("False", STR("InstanceDeletionCompleted"), STR("removed all instances"));
-    return let_go(ctx, a, at, &done, crd);
+    if (!object_has_finalizer(crd, CLEANUP_FINALIZER))
+        return 0;
+    if (!conditions_is_true(conditions_of(a, crd), "Established"))
+        return let_go(ctx, a, at, &never, crd);
+    int64_t r = empty(s, ctx, a, at, &crd);
+    if (r == 0)
+        r = let_go(ctx, a, at, &done, crd);
+    return r == -ENOENT ? 0 : r;
 }
 
 /* ---- establishing ------------------------------------------------------------------------- */
