@@ -188,6 +188,8 @@ static struct json *limited(struct fake_client *f, const struct kind *kind, stru
     if (str_is(subresource, "status")) {
         object = json_new(f->arena, json_clone(f->arena, old));
         carry(f, "status", given, object);
+        if (kind->is_native)
+            carry(f, "metadata", given, object);
     } else if (str_is(subresource, "finalize")) {
         object = json_new(f->arena, json_clone(f->arena, old));
         carry(f, "spec", given, object);
@@ -334,7 +336,7 @@ static int on_request(struct kube_client *c, struct arena *a, const struct kube_
 {
     struct fake_client *f = CONTAINER_OF(c, struct fake_client, client);
     (void) st;
-    if (fake_random(f, 100) < f->fail_percent)
+    if (r->verb == f->failing_verb || fake_random(f, 100) < f->fail_percent)
         return -EIO;
     int result = fake_request(f, a, r, ret_object);
     return result == 0 && fake_random(f, 100) < f->lose_percent ? -EIO : result;
@@ -386,6 +388,7 @@ void fake_client_init(struct fake_client *f, const struct clock *clock, uint64_t
                               .arena = arena_new(),
                               .clock = clock,
                               .random = seed * 2 + 1,
+                              .failing_verb = VERB_COUNT,
                               .kinds = registry_build(NULL, 0, 1, &error)};
 }
 

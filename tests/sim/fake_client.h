@@ -26,6 +26,7 @@ struct fake_client {
     uint64_t random; /* state of the generator; the seed at first */
     /* Of 100 requests of controllers, this many fail without effect, and this many after it. */
     unsigned fail_percent, lose_percent;
+    enum verb failing_verb; /* of controllers always fails; VERB_COUNT: none */
     /* Everything that was written since the caller last emptied it. */
     struct fake_event *events;
     size_t n_events, event_capacity;

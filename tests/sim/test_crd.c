@@ -213,6 +213,23 @@ TEST(finalizers_of_others_stay)
         1);
 }
 
+TEST(a_deletion_that_keeps_failing_is_told_once)
+{
+    WORLD;
+    assert_int_equal(make(&w, "devices", "Device", ""), 0);
+    world_pass(&w, 0);
+    assert_int_equal(world_create(&w, DEVICES, "n", "{'metadata':{'name':'a'}}"), 0);
+    w.api.failing_verb = VERB_DELETE_COLLECTION;
+    assert_int_equal(world_delete(&w, CRDS, NULL, "devices.x.org", NULL), 0);
+    size_t n_writes = w.api.n_writes;
+    world_pass(&w, 3600000);
+    assert_condition(&w, "devices.x.org", "Terminating", "True", "InstanceDeletionFailed");
+    assert_in_range(w.api.n_writes - n_writes, 1, 2);
+    w.api.failing_verb = VERB_COUNT;
+    world_pass(&w, 3600000);
+    assert_false(world_has(&w, COLLECTION, NULL, "devices.x.org"));
+}
+
 static void run_chance(uint64_t seed)
 {
     CLEANUP(world_done) struct world w;

@@ -164,7 +164,7 @@ TEST(storage_is_rounded_up_to_bytes)
 {
     static const struct {
         const char *in, *out;
-    } cases[] = {{"1m", "1"},     {"1500m", "2"}, {"1.5Gi", "1536Mi"},
+    } cases[] = {{"1m", "1"},    {"1500m", "2"}, {"1.5Gi", "1536Mi"},
                  {"1Gi", "1Gi"}, {"0", "0"},     {"-1500m", "-2"}};
     ARENA_AUTO a = arena_new();
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -174,4 +174,40 @@ TEST(storage_is_rounded_up_to_bytes)
         quantity_round_whole(&q);
         assert_str(quantity_text(a, &q), cases[i].out);
     }
+}
+
+TEST(sums_keep_the_format_of_the_first_that_is_not_zero)
+{
+    static const struct {
+        const char *a, *b, *sum;
+    } cases[] = {
+        {"1", "2", "3"},
+        {"0", "1Gi", "1Gi"},
+        {"1Gi", "512Mi", "1536Mi"},
+        {"1Gi", "1k", "1073742824"},
+        {"100m", "1", "1100m"},
+        {"1G", "1M", "1001M"},
+        {"5", "-5", "0"},
+    };
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct quantity x, y;
+        struct str error;
+        assert_true(quantity_parse(str_of(cases[i].a), &x, &error) >= 0);
+        assert_true(quantity_parse(str_of(cases[i].b), &y, &error) >= 0);
+        struct quantity sum = quantity_add(&x, &y);
+        assert_str(quantity_text(a, &sum), cases[i].sum);
+    }
+}
+
+TEST(a_sum_beyond_all_bounds_is_the_larger_part)
+{
+    struct quantity huge, tiny;
+    struct str error;
+    assert_true(quantity_parse(STR("123456789012345678901234567890e9"), &huge, &error) >= 0);
+    assert_true(quantity_parse(STR("1n"), &tiny, &error) >= 0);
+    struct quantity sum = quantity_add(&huge, &tiny);
+    assert_true(quantity_compare(&sum, &huge) >= 0);
+    sum = quantity_add(&tiny, &huge);
+    assert_true(quantity_compare(&sum, &huge) >= 0);
 }
