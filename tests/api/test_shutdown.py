@@ -200,6 +200,18 @@ def test_second_signal_ends_at_once():
         assert s.process.returncode == 0 and time.monotonic() - since < 5, s.read_log()
 
 
+def test_second_signal_as_the_last_connection_ends():
+    """The loops report that they are drained while the first of them is being taken down."""
+    for _ in range(6):
+        with Server() as s:
+            stream = s.watch(CONFIGMAPS + "?watch=1&labelSelector=none&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+            next(stream)
+            since = terminate(s)
+            list(stream)
+            s.process.send_signal(signal.SIGTERM)
+            expect_end(s, since)
+
+
 def test_watch_that_begins_late_ends():
     """A watch asked for on a connection that drains must not keep the server."""
     with Server() as s:
