@@ -38,11 +38,16 @@ static struct block *block_new(size_t capacity, struct block *older)
     return b;
 }
 
-struct arena *arena_new(void)
+struct arena *arena_new_with(size_t first_block_bytes)
 {
     struct arena *a = NEW(struct arena);
-    a->newest = block_new(ARENA_BLOCK_BYTES, NULL);
+    a->newest = block_new(MAX(first_block_bytes, ARENA_BLOCK_BYTES), NULL);
     return a;
+}
+
+struct arena *arena_new(void)
+{
+    return arena_new_with(ARENA_BLOCK_BYTES);
 }
 
 static void run_endings(struct arena *a)

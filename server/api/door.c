@@ -14,6 +14,8 @@
 /* As kube-apiserver: smaller answers are not worth it. */
 #define GZIP_MIN_BYTES ((size_t) 128 * 1024)
 #define MAX_HEADERS 64
+/* What the write of a usual object takes. */
+#define WRITE_ARENA_BYTES ((size_t) 32 * 1024)
 
 /* ---- headers ------------------------------------------------------------------------------ */
 
@@ -114,11 +116,33 @@ struct door_call {
     struct arena *own_arena;        /* of a write, which may outlive its exchange; NULL: the exchange's */
 };
 
+static struct arena *take_arena(struct door *door)
+{
+    return door->n_spare_arenas ? door->spare_arenas[--door->n_spare_arenas] : arena_new_with(WRITE_ARENA_BYTES);
+}
+
+static void give_arena_back(struct door *door, struct arena *a)
+{
+    if (!a || door->n_spare_arenas == DOOR_SPARE_ARENAS) {
+        arena_free(a);
+        return;
+    }
+    arena_reset(a);
+    door->spare_arenas[door->n_spare_arenas++] = a;
+}
+
+void door_done(struct door *door)
+{
+    while (door->n_spare_arenas)
+        arena_free(door->spare_arenas[--door->n_spare_arenas]);
+}
+
 static void release(struct door_call *d)
 {
+    struct door *door = d->door;
     struct arena *own = d->own_arena;
     call_done(&d->call);
-    arena_free(own);
+    give_arena_back(door, own);
 }
 
 static size_t body_bytes(const struct call_reply *r)
@@ -227,7 +251,7 @@ static bool is_write(enum verb v)
 
 static void run_call(struct door *door, struct http_exchange *x, const struct call_input *in)
 {
-    struct arena *own = is_write(in->verb) ? arena_new() : NULL;
+    struct arena *own = is_write(in->verb) ? take_arena(door) : NULL;
     struct arena *a = own ? own : http_arena(x);
     struct door_call *d = ARENA_NEW(a, struct door_call);
     d->door = door;

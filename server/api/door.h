@@ -18,6 +18,8 @@ struct documents *documents_ref(struct documents *d);
 void documents_unref(struct documents *d);
 DEFINE_CLEANUP(struct documents *, documents_unref)
 
+#define DOOR_SPARE_ARENAS 32
+
 struct door {
     struct api_server *server;
     struct api *api;
@@ -25,6 +27,8 @@ struct door {
     struct http_server *http;
     struct watch_hub *hub;
     const struct health *health;
+    struct arena *spare_arenas[DOOR_SPARE_ARENAS]; /* of writes that are over */
+    size_t n_spare_arenas;
 };
 
 /* With a reference. */
@@ -33,3 +37,5 @@ struct documents *api_server_documents(struct api_server *s);
 /* http_server_options.on_request and on_refused, ctx is the door. */
 void door_on_request(void *door, struct http_exchange *x);
 void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason);
+/* Frees what the door keeps for calls to come. */
+void door_done(struct door *door);

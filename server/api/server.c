@@ -147,6 +147,7 @@ void api_server_free(struct api_server *s)
     for (size_t i = 0; i < s->n_doors; i++) {
         watch_hub_free(s->doors[i].hub);
         http_server_free(s->doors[i].http);
+        door_done(&s->doors[i]);
     }
     documents_unref(s->documents);
     (void) pthread_rwlock_destroy(&s->lock);
