@@ -217,6 +217,8 @@ static void scan_metadata(struct scan *s, struct object_head *head)
             head->has_owners = scan_not_empty(s);
         } else if (span_is(s, key, "finalizers")) {
             head->has_finalizers = scan_not_empty(s);
+        } else if (span_is(s, key, "managedFields")) {
+            break; /* the last and by far the longest: nothing of the head is in it or behind it */
         } else {
             scan_skip(s);
         }
