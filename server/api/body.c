@@ -33,7 +33,8 @@ static struct str quoted_body(struct call *c)
 static int unrecognized(struct call *c, enum media_encoding encoding, struct str why)
 {
     return status_bad_request(
-        &c->status, "the object provided is unrecognized (must be of type %.*s): %s%.*s (%.*s)", STR_ARG(c->kind->kind),
+        &c->status, "the object provided is unrecognized (must be of type %.*s): %s%.*s (%.*s)",
+        STR_ARG(c->kind->kind),
         encoding == MEDIA_JSON ? "couldn't get version/kind; json parse error: " : "", STR_ARG(why),
         STR_ARG(quoted_body(c)));
 }
@@ -57,11 +58,12 @@ static const char *go_type_name(const struct json *v)
 
 static int wrong_kind(struct call *c, struct str version, struct str kind, struct str api_version)
 {
-    return status_bad_request(&c->status,
-                              "%.*s in version \"%.*s\" cannot be handled as a %.*s: no kind \"%.*s\" is "
-                              "registered for version \"%.*s\"",
-                              STR_ARG(kind), STR_ARG(version), STR_ARG(c->kind->kind), STR_ARG(kind),
-                              STR_ARG(api_version));
+    return status_bad_request(
+        &c->status,
+        "%.*s in version \"%.*s\" cannot be handled as a %.*s: no kind \"%.*s\" is "
+        "registered for version \"%.*s\"",
+        STR_ARG(kind), STR_ARG(version), STR_ARG(c->kind->kind), STR_ARG(kind),
+        STR_ARG(api_version));
 }
 
 static struct str version_of(struct str api_version)
@@ -78,7 +80,7 @@ static void warn_unknown_version(struct call *c, const struct json *object)
     if (slash < 0 || !str_eq(str_sub(api_version, 0, (size_t) slash), c->kind->group) ||
         registry_find_kind(c->registry, api_version, json_get_str(object, STR("kind"))))
         return;
-    JSON_FOR_EACH_MEMBER(object, m) {
+    JSON_FOR_EACH_MEMBER (object, m) {
         struct str key = json_str(&m->key);
         if (!str_is(key, "apiVersion") && !str_is(key, "kind") && !str_is(key, "metadata"))
             call_warn(c, arena_printf(c->arena, "unknown field \"%.*s\"", STR_ARG(key)));
@@ -87,7 +89,8 @@ static void warn_unknown_version(struct call *c, const struct json *object)
 
 int body_check_type(struct call *c, const struct json *object)
 {
-    struct str api_version = json_get_str(object, STR("apiVersion")), kind = json_get_str(object, STR("kind"));
+    struct str api_version = json_get_str(object, STR("apiVersion")),
+               kind = json_get_str(object, STR("kind"));
     struct causes causes;
     causes_init(&causes, c->arena);
     struct json value = json_null();
@@ -99,14 +102,16 @@ int body_check_type(struct call *c, const struct json *object)
     } else if (!str_eq(api_version, c->kind->api_version)) {
         value = json_string(api_version);
         warn_unknown_version(c, object);
-        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value, "must be %.*s",
-                   STR_ARG(c->kind->api_version));
+        causes_add(&causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("apiVersion")), &value,
+                   "must be %.*s", STR_ARG(c->kind->api_version));
     }
-    return causes.n ? status_invalid(&c->status, c->kind->group, kind.n ? kind : c->kind->kind, name, &causes)
+    return causes.n ? status_invalid(&c->status, c->kind->group, kind.n ? kind : c->kind->kind,
+                                     name, &causes)
                     : 0;
 }
 
-/* apiVersion and kind must be the request's; natives may leave either out, custom resources neither. */
+/* apiVersion and kind must be the request's; natives may leave either out, custom resources
+ * neither. */
 static int check_type_meta(struct call *c, struct json *object)
 {
     struct str api_version = json_get_str(object, STR("apiVersion"));
@@ -121,9 +126,10 @@ static int check_type_meta(struct call *c, struct json *object)
     kind = kind.n ? kind : c->kind->kind;
     if (!str_eq(api_version, c->kind->api_version) && !c->kind->is_native) {
         warn_unknown_version(c, object);
-        return status_bad_request(&c->status,
-                                  "the API version in the data (%.*s) does not match the expected API version (%.*s)",
-                                  STR_ARG(api_version), STR_ARG(c->kind->api_version));
+        return status_bad_request(
+            &c->status,
+            "the API version in the data (%.*s) does not match the expected API version (%.*s)",
+            STR_ARG(api_version), STR_ARG(c->kind->api_version));
     }
     if (!c->kind->is_native)
         return body_check_type(c, object);
@@ -143,7 +149,8 @@ static bool is_type_of(const struct protobuf_envelope *e, const struct protobuf_
 }
 
 /* An error with a value is one of the object itself: its type is known. */
-static int protobuf_value(struct call *c, const struct protobuf_message *message, struct json_parse_result *ret)
+static int protobuf_value(struct call *c, const struct protobuf_message *message,
+                          struct json_parse_result *ret)
 {
     struct protobuf_envelope e;
     int r = protobuf_open(c->arena, c->in.body, &e, &ret->error);
@@ -154,7 +161,9 @@ static int protobuf_value(struct call *c, const struct protobuf_message *message
         (void) json_set(c->arena, object, STR("apiVersion"), json_string(e.api_version));
     if (e.kind.n)
         (void) json_set(c->arena, object, STR("kind"), json_string(e.kind));
-    return is_type_of(&e, message) ? protobuf_decode(c->arena, message, e.object, object, &ret->error) : 0;
+    return is_type_of(&e, message)
+               ? protobuf_decode(c->arena, message, e.object, object, &ret->error)
+               : 0;
 }
 
 int body_document(struct call *c, const struct protobuf_message *message, struct json **ret_value)
@@ -167,9 +176,10 @@ int body_document(struct call *c, const struct protobuf_message *message, struct
     r = encoding == MEDIA_PROTOBUF ? protobuf_value(c, message, &parsed)
                                    : body_value(c, encoding == MEDIA_YAML, &parsed);
     if (r < 0)
-        return status_bad_request(&c->status, "%s%.*s",
-                                  encoding == MEDIA_JSON ? "couldn't get version/kind; json parse error: " : "",
-                                  STR_ARG(parsed.error));
+        return status_bad_request(
+            &c->status, "%s%.*s",
+            encoding == MEDIA_JSON ? "couldn't get version/kind; json parse error: " : "",
+            STR_ARG(parsed.error));
     *ret_value = parsed.value;
     return 0;
 }
@@ -208,8 +218,9 @@ int body_object(struct call *c, struct json **ret_object)
     if (object->type == JSON_NULL)
         *object = json_object();
     if (object->type != JSON_OBJECT)
-        return unrecognized(c, MEDIA_JSON, arena_printf(c->arena, "json: cannot unmarshal %s into Go value",
-                                                        go_type_name(object)));
+        return unrecognized(c, MEDIA_JSON,
+                            arena_printf(c->arena, "json: cannot unmarshal %s into Go value",
+                                         go_type_name(object)));
     r = check_type_meta(c, object);
     if (r == 0)
         r = body_check_fields(c, object, parsed.duplicates, false);
@@ -224,16 +235,18 @@ int body_object(struct call *c, struct json **ret_object)
 static enum field_validation validation_mode(struct call *c)
 {
     struct str asked = request_parameter(&c->in.query, "fieldValidation");
-    return str_is(asked, "Strict") ? FIELDS_STRICT : str_is(asked, "Ignore") ? FIELDS_IGNORE : FIELDS_WARN;
+    return str_is(asked, "Strict")   ? FIELDS_STRICT
+           : str_is(asked, "Ignore") ? FIELDS_IGNORE
+                                     : FIELDS_WARN;
 }
 
 static void sort_deep(struct json *v)
 {
     if (v->type == JSON_OBJECT)
         json_sort_members(v);
-    JSON_FOR_EACH_MEMBER(v, m)
+    JSON_FOR_EACH_MEMBER (v, m)
         sort_deep(&m->value);
-    JSON_FOR_EACH_ITEM(v, item)
+    JSON_FOR_EACH_ITEM (v, item)
         sort_deep(item);
 }
 
@@ -249,9 +262,10 @@ static struct str body_quote(struct call *c, const struct json *object)
 static int fail_fields(struct call *c, struct str patched, struct str why)
 {
     if (!patched.p)
-        return status_bad_request(&c->status, "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
-                                  STR_ARG(c->kind->kind), STR_ARG(c->kind->version), STR_ARG(c->kind->kind),
-                                  STR_ARG(why));
+        return status_bad_request(&c->status,
+                                  "%.*s in version \"%.*s\" cannot be handled as a %.*s: %.*s",
+                                  STR_ARG(c->kind->kind), STR_ARG(c->kind->version),
+                                  STR_ARG(c->kind->kind), STR_ARG(why));
     struct causes causes;
     causes_init(&causes, c->arena);
     struct json quoted = json_string(patched);
@@ -279,7 +293,7 @@ static size_t place_of(const struct json *names, struct str path)
     size_t n = 0;
     while (n < path.n && path.p[n] != '.' && path.p[n] != '[')
         n++;
-    JSON_FOR_EACH_ITEM(names, name) {
+    JSON_FOR_EACH_ITEM (names, name) {
         if (str_eq(json_str(name), str_sub(path, 0, n)))
             return (size_t) (name - names->items);
     }
@@ -290,8 +304,8 @@ static void find(struct findings *f, const char *what, struct str path)
 {
     if (f->n == FINDINGS_MAX)
         return;
-    f->list[f->n++] = (struct finding){arena_printf(f->arena, "%s field \"%.*s\"", what, STR_ARG(path)),
-                                       place_of(f->names, path)};
+    f->list[f->n++] = (struct finding){
+        arena_printf(f->arena, "%s field \"%.*s\"", what, STR_ARG(path)), place_of(f->names, path)};
 }
 
 static bool is_unknown(const struct unknown_field *unknown, struct str path)
@@ -317,14 +331,15 @@ static void sort_findings(struct findings *f)
 static struct json member_names(struct arena *a, const struct json *object)
 {
     struct json names = json_array();
-    JSON_FOR_EACH_MEMBER(object, m)
+    JSON_FOR_EACH_MEMBER (object, m)
         (void) json_push(a, &names, m->key);
     return names;
 }
 
-/* Go's decoder of native kinds reports in the order of the text, that of custom resources duplicates first; an unknown field is
- * not reported as a duplicate too. */
-static void gather_findings(struct call *c, struct findings *f, const struct json_duplicate *duplicates,
+/* Go's decoder of native kinds reports in the order of the text, that of custom resources
+ * duplicates first; an unknown field is not reported as a duplicate too. */
+static void gather_findings(struct call *c, struct findings *f,
+                            const struct json_duplicate *duplicates,
                             const struct unknown_field *unknown)
 {
     for (const struct json_duplicate *d = duplicates; d && f->n < FINDINGS_MAX; d = d->next) {
@@ -339,7 +354,8 @@ static void gather_findings(struct call *c, struct findings *f, const struct jso
         sort_findings(f);
 }
 
-int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates, bool from_patch)
+int body_check_fields(struct call *c, struct json *object, const struct json_duplicate *duplicates,
+                      bool from_patch)
 {
     struct unknown_field *unknown = NULL;
     enum field_validation mode = validation_mode(c);
@@ -361,7 +377,8 @@ int body_check_fields(struct call *c, struct json *object, const struct json_dup
     }
     if (mode == FIELDS_WARN)
         return 0;
-    return fail_fields(c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
+    return fail_fields(
+        c, patched, arena_printf(c->arena, "strict decoding error: %.*s", STR_ARG(buf_str(&text))));
 }
 
 int body_check_duplicates(struct call *c, const struct json_duplicate *duplicates)
@@ -369,15 +386,17 @@ int body_check_duplicates(struct call *c, const struct json_duplicate *duplicate
     enum field_validation mode = validation_mode(c);
     BUF_AUTO text = {0};
     for (const struct json_duplicate *d = duplicates; d; d = d->next) {
-        struct str one = d->yaml_message.n ? d->yaml_message
-                                           : arena_printf(c->arena, "duplicate field \"%.*s\"", STR_ARG(d->path));
+        struct str one = d->yaml_message.n
+                             ? d->yaml_message
+                             : arena_printf(c->arena, "duplicate field \"%.*s\"", STR_ARG(d->path));
         if (mode == FIELDS_WARN)
             call_warn(c, one);
         buf_printf(&text, "%s%.*s", text.n ? ", " : "", STR_ARG(one));
     }
     if (mode != FIELDS_STRICT || !duplicates)
         return 0;
-    return status_bad_request(&c->status, "error strict decoding YAML: %.*s", STR_ARG(buf_str(&text)));
+    return status_bad_request(&c->status, "error strict decoding YAML: %.*s",
+                              STR_ARG(buf_str(&text)));
 }
 
 int body_fail_quoted(struct call *c, struct str value, struct str why)

@@ -8,8 +8,9 @@
 #include "base/alloc.h"
 
 static void (*const verbs[])(struct call *c) = {
-    [VERB_GET] = verb_get,       [VERB_LIST] = verb_list,     [VERB_WATCH] = verb_watch,
-    [VERB_CREATE] = verb_create, [VERB_UPDATE] = verb_update, [VERB_PATCH] = verb_patch,
+    [VERB_GET] = verb_get,       [VERB_LIST] = verb_list,
+    [VERB_WATCH] = verb_watch,   [VERB_CREATE] = verb_create,
+    [VERB_UPDATE] = verb_update, [VERB_PATCH] = verb_patch,
     [VERB_DELETE] = verb_delete, [VERB_DELETE_COLLECTION] = verb_delete_collection,
 };
 
@@ -47,7 +48,8 @@ struct hook_context call_hook_context(struct call *c, enum write_operation opera
 
 struct str call_key(struct call *c, struct str name)
 {
-    const struct str parts[] = {c->kind->collection, STR("/"), c->in.path.namespace, STR("/"), name};
+    const struct str parts[] = {c->kind->collection, STR("/"), c->in.path.namespace, STR("/"),
+                                name};
     return arena_join(c->arena, parts, N_ELEMENTS(parts));
 }
 
@@ -110,8 +112,8 @@ void call_done(struct call *c)
 static int check_path(struct call *c)
 {
     const struct request_path *p = &c->in.path;
-    bool is_item = c->in.verb != VERB_CREATE && c->in.verb != VERB_LIST && c->in.verb != VERB_WATCH &&
-                   c->in.verb != VERB_DELETE_COLLECTION;
+    bool is_item = c->in.verb != VERB_CREATE && c->in.verb != VERB_LIST &&
+                   c->in.verb != VERB_WATCH && c->in.verb != VERB_DELETE_COLLECTION;
     if (p->extra.n || (!c->kind->is_namespaced && p->namespace.n))
         return status_no_resource(&c->status);
     if (c->kind->is_namespaced && !p->namespace.n) {
@@ -134,7 +136,8 @@ static int refuse_verb(struct call *c)
     if (c->kind->is_native)
         return status_no_method(&c->status);
     struct str resource = status_resource(c->arena, c->kind);
-    (void) status_fail(&c->status, 405, "MethodNotAllowed", "%.*s is not supported on resources of kind \"%.*s\"",
+    (void) status_fail(&c->status, 405, "MethodNotAllowed",
+                       "%.*s is not supported on resources of kind \"%.*s\"",
                        STR_ARG(verb_name(c->in.verb)), STR_ARG(resource));
     c->status.has_details = true;
     c->status.group = c->kind->group;
@@ -161,10 +164,12 @@ static int find_kind(struct call *c)
     return verbs_served & VERB_BIT(c->in.verb) ? 0 : refuse_verb(c);
 }
 
-/* Go's time.ParseDuration: numbers with units. Requests are over long before any limit could matter, so only its form counts. */
+/* Go's time.ParseDuration: numbers with units. Requests are over long before any limit could
+ * matter, so only its form counts. */
 static bool is_duration(struct str s)
 {
-    static const struct str units[] = {{"ns", 2}, {"us", 2}, {"ms", 2}, {"s", 1}, {"m", 1}, {"h", 1}};
+    static const struct str units[] = {{"ns", 2}, {"us", 2}, {"ms", 2},
+                                       {"s", 1},  {"m", 1},  {"h", 1}};
     s = s.n && (s.p[0] == '-' || s.p[0] == '+') ? str_from(s, 1) : s;
     if (str_is(s, "0"))
         return true;
@@ -190,16 +195,20 @@ static int check_timeout(struct call *c)
     struct str timeout = request_parameter(&c->in.query, "timeout");
     if (!timeout.n || is_duration(timeout))
         return 0;
-    return status_bad_request(&c->status, "invalid timeout specified in the request URL - time: invalid duration %.*s",
-                              STR_ARG(status_quote(c->arena, timeout)));
+    return status_bad_request(
+        &c->status, "invalid timeout specified in the request URL - time: invalid duration %.*s",
+        STR_ARG(status_quote(c->arena, timeout)));
 }
 
 static int choose_media(struct call *c)
 {
     bool is_collection = !c->in.path.name.n;
-    enum media_endpoint endpoint = !c->kind->is_native ? MEDIA_CUSTOM : is_collection ? MEDIA_NATIVE_LIST : MEDIA_NATIVE;
-    return c->in.verb == VERB_WATCH ? media_choose_watch(c->in.accept, endpoint, &c->media, &c->status)
-                                    : media_choose(c->in.accept, endpoint, &c->media, &c->status);
+    enum media_endpoint endpoint = !c->kind->is_native ? MEDIA_CUSTOM
+                                   : is_collection     ? MEDIA_NATIVE_LIST
+                                                       : MEDIA_NATIVE;
+    return c->in.verb == VERB_WATCH
+               ? media_choose_watch(c->in.accept, endpoint, &c->media, &c->status)
+               : media_choose(c->in.accept, endpoint, &c->media, &c->status);
 }
 
 void call_run(struct call *c)

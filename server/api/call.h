@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One API call in flight: what was asked, by whom, and the answer as it comes about. HTTP makes one per request, controllers
- * through the in-process client; the verbs know neither. A call runs on its host's thread and leaves it only while a write is
- * being made durable: then the host arranges for call_continue(). */
+/* One API call in flight: what was asked, by whom, and the answer as it comes about. HTTP makes one
+ * per request, controllers through the in-process client; the verbs know neither. A call runs on
+ * its host's thread and leaves it only while a write is being made durable: then the host arranges
+ * for call_continue(). */
 #pragma once
 
 #include "api/api.h"
@@ -30,7 +31,8 @@ struct call_input {
     struct str body;
 };
 
-/* Copies the strings of an input, all but the body, so that they outlive the request they came with. */
+/* Copies the strings of an input, all but the body, so that they outlive the request they came
+ * with. */
 void call_input_copy(struct arena *a, struct call_input *in);
 
 struct call_warning {
@@ -42,7 +44,8 @@ struct call_warning {
 struct call_reply {
     int code;
     struct str content_type;
-    struct slice *body; /* heap array; host takes the slices over and frees the array with mem_free() */
+    struct slice
+        *body; /* heap array; host takes the slices over and frees the array with mem_free() */
     size_t n_slices;
     const struct watch_request *watch; /* not NULL: stream this instead */
 };
@@ -55,13 +58,14 @@ struct call {
 
     const struct kind *kind;
     const struct kind_subresource *subresource; /* NULL: the object itself */
-    struct media_choice media; /* the form of the answer */
+    struct media_choice media;                  /* the form of the answer */
     bool is_dry_run;
     struct status status; /* code != 0: the call has failed */
     struct call_reply reply;
     struct call_warning *warnings, **last_warning;
 
-    /* The host's. resume is called on another thread and must lead to call_continue() on the host's own; on_done is the end. */
+    /* The host's. resume is called on another thread and must lead to call_continue() on the host's
+     * own; on_done is the end. */
     void (*resume)(struct call *c);
     void (*on_done)(struct call *c);
     void *host;
@@ -71,13 +75,15 @@ struct call {
     void (*on_written)(struct call *c);
     struct str key;
     void *verb_state;
-    void *patch; /* of verb_patch */
+    void *patch;                        /* of verb_patch */
     void (*on_release)(struct call *c); /* frees what verb_state holds outside the arena */
     int n_attempts;
-    struct quota_pending *quota_pending; /* of admission, from its judgement until the write is over */
+    struct quota_pending
+        *quota_pending; /* of admission, from its judgement until the write is over */
 };
 
-/* Fills kind, subresource, media, options ... and runs the verb. on_done may be called before this returns. */
+/* Fills kind, subresource, media, options ... and runs the verb. on_done may be called before this
+ * returns. */
 void call_run(struct call *c);
 void call_continue(struct call *c);
 /* Releases what the call holds besides its arena. */
@@ -90,11 +96,12 @@ struct hook_context call_hook_context(struct call *c, enum write_operation opera
 /* "<collection>/<namespace>/<name>" */
 struct str call_key(struct call *c, struct str name);
 /* Ends the call. */
-void call_fail(struct call *c);                           /* c->status says why */
+void call_fail(struct call *c);                                     /* c->status says why */
 void call_reply_object(struct call *c, int code, struct object *o); /* borrows o */
 void call_reply_json(struct call *c, int code, const struct json *object);
 void call_reply_text(struct call *c, int code, struct buf *json); /* takes the buffer's memory */
-/* Submits c->write (condition, expected_revision, object set); on_written runs on the host's thread. */
+/* Submits c->write (condition, expected_revision, object set); on_written runs on the host's
+ * thread. */
 void call_submit(struct call *c, void (*on_written)(struct call *c));
 
 void verb_get(struct call *c);

@@ -28,11 +28,13 @@ static void check_manager(struct call *c, struct causes *causes, bool is_apply)
     if (!manager.n && is_apply)
         causes_add(causes, CAUSE_REQUIRED, &at, NULL, "is required for apply patch");
     if (manager.n > FIELD_MANAGER_MAX_BYTES)
-        causes_add(causes, CAUSE_TOO_LONG, &at, &value, "may not be more than %d bytes", FIELD_MANAGER_MAX_BYTES);
+        causes_add(causes, CAUSE_TOO_LONG, &at, &value, "may not be more than %d bytes",
+                   FIELD_MANAGER_MAX_BYTES);
     for (size_t i = 0; i < manager.n; i++) {
         unsigned char byte = (unsigned char) manager.p[i];
         if (byte < 0x20 || byte == 0x7f) {
-            causes_add(causes, CAUSE_INVALID, &at, &value, "invalid character U+%04X (at position %zu)", byte, i);
+            causes_add(causes, CAUSE_INVALID, &at, &value,
+                       "invalid character U+%04X (at position %zu)", byte, i);
             break;
         }
     }
@@ -52,21 +54,24 @@ int write_check_options(struct call *c, const char *options_kind, bool is_apply)
     if (dry_run.p && !c->is_dry_run) {
         struct json value = json_array();
         (void) json_push(c->arena, &value, json_string(dry_run));
-        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("dryRun")), &value, dry_run_values, 1);
+        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("dryRun")), &value, dry_run_values,
+                                 1);
     }
     bool known = !validation.n;
     for (size_t i = 0; i < N_ELEMENTS(validations); i++)
         known |= str_eq(validation, validations[i]);
     if (!known) {
         struct json value = json_string(validation);
-        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("fieldValidation")), &value, validations,
-                                 N_ELEMENTS(validations));
+        causes_add_not_supported(&causes, &FIELD_NAME(NULL, STR("fieldValidation")), &value,
+                                 validations, N_ELEMENTS(validations));
     }
     check_manager(c, &causes, is_apply);
     if (is_patch && !is_apply && request_parameter(&c->in.query, "force").p)
         causes_add(&causes, CAUSE_FORBIDDEN, &FIELD_NAME(NULL, STR("force")), NULL,
                    "may not be specified for non-apply patch");
-    return causes.n ? status_invalid(&c->status, STR("meta.k8s.io"), str_of(options_kind), STR(""), &causes) : 0;
+    return causes.n ? status_invalid(&c->status, STR("meta.k8s.io"), str_of(options_kind), STR(""),
+                                     &causes)
+                    : 0;
 }
 
 struct str write_manager(struct call *c)
@@ -88,18 +93,21 @@ int write_check_identity(struct call *c, struct json *object)
     struct str name = json_get_str(meta, STR("name"));
     if (c->in.verb != VERB_CREATE) {
         if (!name.n)
-            return status_bad_request(&c->status,
-                                      "the name of the object (%.*s based on URL) was undeterminable: name "
-                                      "must be provided",
-                                      STR_ARG(c->in.path.name));
+            return status_bad_request(
+                &c->status,
+                "the name of the object (%.*s based on URL) was undeterminable: name "
+                "must be provided",
+                STR_ARG(c->in.path.name));
         if (!str_eq(name, c->in.path.name))
-            return status_bad_request(&c->status,
-                                      "the name of the object (%.*s) does not match the name on the URL (%.*s)",
-                                      STR_ARG(name), STR_ARG(c->in.path.name));
+            return status_bad_request(
+                &c->status,
+                "the name of the object (%.*s) does not match the name on the URL (%.*s)",
+                STR_ARG(name), STR_ARG(c->in.path.name));
     }
     if (namespace.n && !str_eq(namespace, c->in.path.namespace))
-        return status_bad_request(&c->status, "the namespace of the provided object does not match the "
-                                              "namespace sent on the request");
+        return status_bad_request(&c->status,
+                                  "the namespace of the provided object does not match the "
+                                  "namespace sent on the request");
     if (c->kind->is_namespaced)
         (void) json_set(c->arena, meta, STR("namespace"), json_string(c->in.path.namespace));
     else
@@ -128,14 +136,15 @@ static void generate_name(struct call *c, struct json *meta)
     char suffix[GENERATED_SUFFIX + 1];
     random_name(suffix, GENERATED_SUFFIX);
     set_meta(c, meta, "name",
-             json_string(arena_printf(c->arena, "%.*s%s", STR_ARG(str_sub(prefix, 0, GENERATED_BASE_MAX)), suffix)));
+             json_string(arena_printf(c->arena, "%.*s%s",
+                                      STR_ARG(str_sub(prefix, 0, GENERATED_BASE_MAX)), suffix)));
 }
 
 /* What only the server decides about a new object. */
 static void begin_metadata(struct call *c, struct json *object)
 {
-    static const char *const unset[] = {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation",
-                                        "resourceVersion"};
+    static const char *const unset[] = {"deletionTimestamp", "deletionGracePeriodSeconds",
+                                        "selfLink", "generation", "resourceVersion"};
     struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     for (size_t i = 0; i < N_ELEMENTS(unset); i++)
         (void) json_remove(meta, str_of(unset[i]));
@@ -152,7 +161,8 @@ static void begin_metadata(struct call *c, struct json *object)
 static void carry_metadata(struct call *c, const struct json *old, struct json *object)
 {
     static const char *const kept[] = {"creationTimestamp", "generation", "selfLink"};
-    static const char *const kept_if_absent[] = {"uid", "deletionTimestamp", "deletionGracePeriodSeconds"};
+    static const char *const kept_if_absent[] = {"uid", "deletionTimestamp",
+                                                 "deletionGracePeriodSeconds"};
     struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     const struct json *old_meta = json_get(old, STR("metadata"));
     for (size_t i = 0; i < N_ELEMENTS(kept); i++) {
@@ -216,25 +226,29 @@ static bool is_outside_spec(struct str key, bool has_status)
            (has_status && str_is(key, "status"));
 }
 
-static bool has_same_spec(const struct json *a, const struct json *b, bool has_status)
+/* The members whose change makes a new generation; their values stay shared. */
+static struct json spec_of(struct arena *a, const struct json *object, bool has_status)
 {
-    JSON_FOR_EACH_MEMBER(a, m) {
+    struct json spec = json_object();
+    JSON_FOR_EACH_MEMBER (object, m) {
         struct str key = json_str(&m->key);
-        if (!is_outside_spec(key, has_status) && !json_get(b, key))
-            return false;
-        if (!is_outside_spec(key, has_status) && !json_equal(&m->value, json_get(b, key)))
-            return false;
+        if (!is_outside_spec(key, has_status))
+            (void) json_append_member(a, &spec, key, m->value);
     }
-    JSON_FOR_EACH_MEMBER(b, m) {
-        if (!is_outside_spec(json_str(&m->key), has_status) && !json_get(a, json_str(&m->key)))
-            return false;
-    }
-    return true;
+    return spec;
+}
+
+static bool has_same_spec(struct arena *a, const struct json *old, const struct json *object,
+                          bool has_status)
+{
+    struct json before = spec_of(a, old, has_status), after = spec_of(a, object, has_status);
+    return json_equal(&before, &after);
 }
 
 static void advance_generation(struct call *c, const struct json *old, struct json *object)
 {
-    if (!c->kind->has_generation || is_status_write(c) || has_same_spec(old, object, c->kind->has_status))
+    if (!c->kind->has_generation || is_status_write(c) ||
+        has_same_spec(c->arena, old, object, c->kind->has_status))
         return;
     int64_t generation = json_get_int(json_get(old, STR("metadata")), STR("generation"), 0);
     set_meta(c, json_get(object, STR("metadata")), "generation", json_int(generation + 1));
@@ -292,17 +306,20 @@ static int validate(struct call *c, const struct json *old, struct json *object)
 static struct str name_before(const struct json *object)
 {
     const struct json *meta = json_get(object, STR("metadata"));
-    struct str name = json_get_str(meta, STR("name")), prefix = json_get_str(meta, STR("generateName"));
+    struct str name = json_get_str(meta, STR("name")),
+               prefix = json_get_str(meta, STR("generateName"));
     return name.n ? name : prefix.n ? prefix : STR("Unknown!");
 }
 
 /* From a decoded object to one that may be stored. */
-static int complete(struct call *c, const struct write_plan *plan, const struct json *old, struct json *object)
+static int complete(struct call *c, const struct write_plan *plan, const struct json *old,
+                    struct json *object)
 {
     struct hook_context h = call_hook_context(c, old ? WRITE_UPDATE : WRITE_CREATE);
     const struct kind_hooks *hooks = c->kind->hooks;
     h.name = json_get_str(json_get(object, STR("metadata")), STR("name"));
-    struct admission admission = {.call = c, .old = old, .object = object, .name = name_before(object)};
+    struct admission admission = {
+        .call = c, .old = old, .object = object, .name = name_before(object)};
 
     schema_default(c->arena, c->kind->schema, object);
     if (hooks && hooks->set_defaults)
@@ -386,7 +403,8 @@ static void on_written(struct call *c)
     if (result < 0) {
         if (result == -EEXIST && c->write.committed && c->write.committed->head.is_deleting) {
             (void) status_already_exists(&c->status, c->kind, name);
-            c->status.message = arena_printf(c->arena, "object is being deleted: %.*s", STR_ARG(c->status.message));
+            c->status.message =
+                arena_printf(c->arena, "object is being deleted: %.*s", STR_ARG(c->status.message));
         } else {
             (void) status_from_store(&c->status, c->kind, name, result);
         }
@@ -441,8 +459,8 @@ static int build(struct call *c, const struct json *old)
     /* A patch can make much from little; what is stored must be readable again. */
     if (!json_fits(object, WRITE_MAX_VALUES))
         return status_fail(&c->status, 413, "RequestEntityTooLarge",
-                           "the object is nested deeper than %d or has more than %d values", JSON_MAX_DEPTH,
-                           WRITE_MAX_VALUES);
+                           "the object is nested deeper than %d or has more than %d values",
+                           JSON_MAX_DEPTH, WRITE_MAX_VALUES);
     w->object = object;
     return complete(c, &w->plan, old, object);
 }
@@ -451,8 +469,8 @@ static void attempt(struct call *c)
 {
     struct write_state *w = c->verb_state;
     c->n_attempts++;
-    CLEANUP(object_unrefp) struct object *current =
-        w->plan.must_create ? NULL : store_get(api_store(c->api), c->key);
+    CLEANUP(object_unrefp)
+    struct object *current = w->plan.must_create ? NULL : store_get(api_store(c->api), c->key);
     if (!current && !w->plan.must_create && !w->plan.may_create) {
         (void) status_not_found(&c->status, c->kind, c->in.path.name);
         call_fail(c);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way every write goes, whichever verb began it: defaults, managedFields, the kind's own preparation, validation, then the
- * store. Retried from the current version when somebody else was faster and the writer did not insist on one. */
+/* The way every write goes, whichever verb began it: defaults, managedFields, the kind's own
+ * preparation, validation, then the store. Retried from the current version when somebody else was
+ * faster and the writer did not insist on one. */
 #pragma once
 
 #include "api/body.h"
 #include "schema/managed.h"
 
-/* How a write arrives at the new object from the current one (NULL: there is none). Fills c->status on failure. */
+/* How a write arrives at the new object from the current one (NULL: there is none). Fills c->status
+ * on failure. */
 struct write_plan {
     int (*build)(struct call *c, const struct json *old, struct json **ret_new);
-    bool is_apply;      /* build() has written managedFields itself */
-    bool may_create;    /* no current object: build(NULL) and create */
-    bool must_create;   /* a current object is an error */
+    bool is_apply;    /* build() has written managedFields itself */
+    bool may_create;  /* no current object: build(NULL) and create */
+    bool must_create; /* a current object is an error */
     /* Answers with something else than the object (a Scale). NULL: the object. */
     void (*on_changed)(struct call *c, struct object *o);
 };
@@ -19,7 +21,8 @@ struct write_plan {
 /* Runs the plan on the object of c's name (c->key is set) and ends the call. */
 void write_run(struct call *c, const struct write_plan *plan);
 
-/* Checks dryRun, fieldManager, fieldValidation (and force, for a patch) of the query; options_kind as errors name it. */
+/* Checks dryRun, fieldManager, fieldValidation (and force, for a patch) of the query; options_kind
+ * as errors name it. */
 int write_check_options(struct call *c, const char *options_kind, bool is_apply);
 /* How this call's write is recorded in managedFields. */
 struct managed_options write_managed_options(struct call *c);
