@@ -213,6 +213,38 @@ def test_deletion_takes_the_objects_along(s):
     assert names(s.ok("GET", pumps.path())) == [], "a new definition does not find the old objects"
 
 
+def test_watches_end_with_their_kind(s):
+    """Nobody waits for objects of a kind that is no more."""
+    pumps = Pumps(s)
+    stream = s.watch(pumps.path() + "?watch=1", timeout=20)
+    pumps.create("a")
+    assert next(stream)["type"] == "ADDED"
+    s.ok("DELETE", pumps.crd)
+    assert [e["type"] for e in stream] == ["DELETED"]
+
+
+def test_a_version_that_is_served_no_more(s):
+    pumps = Pumps(s, versions=[small("v1", ["serial"]), small("v2", ["serial"], storage=False)])
+    pumps.create("a")
+    assert s.ok("GET", pumps.path("a", version="v2"))
+    merge(s, pumps.crd, {"spec": {"versions": [small("v1", ["serial"]), small("v2", ["serial"], storage=False, served=False)]}})
+    wait_until(lambda: s.request("GET", pumps.path("a", version="v2"))[0] == 404, what="v2 to go")
+    assert s.ok("GET", pumps.path("a"))["spec"] == {"serial": "AB-1"}
+
+
+def test_conversion_by_webhook_is_refused(s):
+    crd = definition(group())
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://x.example.org/"}, "conversionReviewVersions": ["v1"]}}
+    refused(s.request("POST", CRDS, crd), 422, "Invalid", causes=[("FieldValueNotSupported", "spec.conversion.strategy")])
+
+
+def test_a_definition_is_replaced_with_its_version_only(s):
+    pumps = Pumps(s)
+    name = pumps.definition["metadata"]["name"]
+    refused(s.request("PUT", pumps.crd, pumps.definition), 422, "Invalid",
+            f'customresourcedefinitions.apiextensions.k8s.io "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update')
+
+
 def test_definitions_survive_a_restart():
     with Server() as s:
         pumps = Pumps(s)

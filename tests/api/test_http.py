@@ -139,6 +139,24 @@ def test_chunked_bodies(s):
     assert connection.getresponse().status == 201
 
 
+def test_a_client_may_ask_before_it_sends(s):
+    ns = s.namespace()
+    body = json.dumps(configmap("asked")).encode()
+    with s.context().wrap_socket(socket.create_connection(("127.0.0.1", s.port), timeout=30), server_hostname="127.0.0.1") as peer:
+        peer.sendall(f"POST {configmaps(ns)} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+        assert peer.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        peer.sendall(body)
+        assert peer.recv(65536).startswith(b"HTTP/1.1 201 ")
+
+
+def test_old_and_odd_requests(s):
+    answer = raw(s, b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"\r\n\r\nok")
+    answer = raw(s, b"GET https://127.0.0.1/healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.endswith(b"\r\n\r\nok")
+    assert raw(s, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 400 "), "no Host"
+
+
 def test_one_connection_carries_many_requests(s):
     connection = s.connect()
     connection.connect()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create, update and patch of native kinds: what is stored, and the words of every refusal."""
 import base64
+import concurrent.futures
 import json
 import re
 
 from expect import JSON_PATCH, MERGE, PARTIAL, STRATEGIC, TABLE, configmap, configmaps, managers, merge, refused, warnings
-from seth import unique
+from seth import unique, wait_until
 
 SUBDOMAIN = ("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
              "alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')")
@@ -242,27 +243,31 @@ def test_updates_and_versions(s):
 
 
 def test_writers_that_race_lose_no_update(s):
-    """Forty increments by four writers with optimistic locking end at forty."""
-    import threading
+    """Optimistic locking by hand for replace; the server's own retries for patches; one winner for create and delete."""
     ns = s.namespace()
+    path = configmaps(ns, "count")
     s.ok("POST", configmaps(ns), configmap("count", {"n": "0"}))
 
-    def add():
-        for _ in range(10):
-            while True:
-                now = s.ok("GET", configmaps(ns, "count"))
-                now["data"]["n"] = str(int(now["data"]["n"]) + 1)
-                status, _ = s.request("PUT", configmaps(ns, "count"), now)
-                if status == 200:
-                    break
-                assert status == 409
+    def add(_):
+        while True:
+            now = s.ok("GET", path)
+            now["data"]["n"] = str(int(now["data"]["n"]) + 1)
+            status, _ = s.request("PUT", path, now)
+            if status == 200:
+                return
+            assert status == 409
 
-    threads = [threading.Thread(target=add) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert s.ok("GET", configmaps(ns, "count"))["data"] == {"n": "40"}
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(40)))
+        assert s.ok("GET", path)["data"] == {"n": "40"}
+        for kind, body in ((MERGE, lambda i: {"data": {f"m{i}": "v"}}), (STRATEGIC, lambda i: {"data": {f"s{i}": "v"}}),
+                           (JSON_PATCH, lambda i: [{"op": "add", "path": f"/data/j{i}", "value": "v"}])):
+            assert {status for status, _ in pool.map(lambda i: s.request("PATCH", path, body(i), kind), range(40))} == {200}
+        assert len(s.ok("GET", path)["data"]) == 121
+        tries = sorted(status for status, _ in pool.map(lambda i: s.request("POST", configmaps(ns), configmap("once")), range(20)))
+        assert tries == [201] + [409] * 19
+        tries = sorted(status for status, _ in pool.map(lambda i: s.request("DELETE", configmaps(ns, "once")), range(20)))
+        assert tries == [200] + [404] * 19
 
 
 def test_immutable_maps_and_secrets(s):
@@ -317,6 +322,28 @@ def test_leases(s):
                           ("2001-02-03T04:05:06Z", 'parsing time "2001-02-03T04:05:06Z" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "Z" as ".000000"')):
         refused(s.request("POST", path, {"metadata": {"name": "m"}, "spec": {"renewTime": time}}), 400, "BadRequest",
                 f'Lease in version "v1" cannot be handled as a Lease: {message}')
+
+
+def test_kinds_that_a_replace_creates(s):
+    """Leader election and event recorders put without asking whether it is there; a lease then needs its version."""
+    ns = s.namespace()
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/l"
+    body = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
+    assert s.request("PUT", lease, body)[0] == 201
+    refused(s.request("PUT", lease, body), 422, "Invalid",
+            'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update')
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": ns}}
+    assert [s.request("PUT", f"/api/v1/namespaces/{ns}/events/e", event)[0] for _ in range(2)] == [201, 200]
+    refused(s.request("PUT", configmaps(ns, "no"), configmap("no")), 404, "NotFound")
+
+
+def test_text_goes_through_unharmed(s):
+    ns = s.namespace()
+    text = "\u20ac\U0001f600 <&> \u2028 \x00 \x7f \\ \" \t\r\n end "
+    s.ok("POST", configmaps(ns), configmap("t", {"t": text}))
+    assert s.ok("GET", configmaps(ns, "t"))["data"] == {"t": text}
+    assert s.ok("GET", configmaps(ns) + "?fieldSelector=metadata.name%3Dt")["items"][0]["data"] == {"t": text}
+    refused(s.request("POST", configmaps(ns), b'{"metadata":{"name":"u"},"data":{"a":"\xff\xfe"}}', {"Content-Type": "application/json"}), 400, "BadRequest")
 
 
 def test_events_have_two_faces(s):
@@ -420,7 +447,6 @@ def test_dry_run(s):
 
 
 def test_quota(s):
-    from seth import wait_until
     ns = s.namespace()
     quota, secrets = f"/api/v1/namespaces/{ns}/resourcequotas", f"/api/v1/namespaces/{ns}/secrets"
     s.ok("POST", quota, {"metadata": {"name": "q"}, "spec": {"hard": {"secrets": "2", "count/leases.coordination.k8s.io": "0"}}})
