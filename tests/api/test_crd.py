@@ -358,7 +358,8 @@ def test_strategic_patches_are_for_native_kinds(s):
     pumps = Pumps(s)
     pumps.create("p")
     refused(s.request("PATCH", pumps.path("p"), {"spec": {"cores": 1}}, {"Content-Type": "application/strategic-merge-patch+json"}), 415, "UnsupportedMediaType",
-            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
+            "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, "
+            "application/merge-patch+json, application/apply-patch+yaml")
 
 
 def test_printer_columns(s):

@@ -11,8 +11,9 @@ def gone(s, path):
     return s.request("GET", path)[0] == 404
 
 
-def owned(ns, name, owner, **more):
-    return configmap(name, ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], **more.pop("ref", {})}], **more)
+def owned(name, owner, ref=None, **metadata):
+    meta = owner["metadata"]
+    return configmap(name, ownerReferences=[{"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"], "uid": meta["uid"], **(ref or {})}], **metadata)
 
 
 def test_plain(s):
@@ -110,8 +111,8 @@ def test_background(s):
     """The owner goes at once, what it owned goes after it, and so does what that owned."""
     ns = s.namespace()
     owner = s.ok("POST", configmaps(ns), configmap("a"))
-    child = s.ok("POST", configmaps(ns), owned(ns, "child", owner))
-    s.ok("POST", configmaps(ns), owned(ns, "grand", child))
+    child = s.ok("POST", configmaps(ns), owned("child", owner))
+    s.ok("POST", configmaps(ns), owned("grand", child))
     s.ok("POST", configmaps(ns), configmap("stranger"))
     assert s.ok("DELETE", configmaps(ns, "a") + "?propagationPolicy=Background")["status"] == "Success"
     for name in ("child", "grand"):
@@ -122,7 +123,7 @@ def test_background(s):
 def test_orphan(s):
     ns = s.namespace()
     owner = s.ok("POST", configmaps(ns), configmap("a"))
-    s.ok("POST", configmaps(ns), owned(ns, "child", owner))
+    s.ok("POST", configmaps(ns), owned("child", owner))
     assert s.ok("DELETE", configmaps(ns, "a"), {"propagationPolicy": "Orphan"})["metadata"]["finalizers"] == ["orphan"]
     wait_until(lambda: gone(s, configmaps(ns, "a")), what="the owner to go")
     child = s.ok("GET", configmaps(ns, "child"))
@@ -133,9 +134,9 @@ def test_foreground(s):
     """The owner waits for what blocks it; the others are deleted without being waited for."""
     ns = s.namespace()
     owner = s.ok("POST", configmaps(ns), configmap("a"))
-    s.ok("POST", configmaps(ns), owned(ns, "blocks", owner, ref={"blockOwnerDeletion": True}, finalizers=["example.org/hold"]))
-    s.ok("POST", configmaps(ns), owned(ns, "free", owner, finalizers=["example.org/hold"]))
-    s.ok("POST", configmaps(ns), owned(ns, "quick", owner, ref={"blockOwnerDeletion": True}))
+    s.ok("POST", configmaps(ns), owned("blocks", owner, ref={"blockOwnerDeletion": True}, finalizers=["example.org/hold"]))
+    s.ok("POST", configmaps(ns), owned("free", owner, finalizers=["example.org/hold"]))
+    s.ok("POST", configmaps(ns), owned("quick", owner, ref={"blockOwnerDeletion": True}))
     deleted = s.ok("DELETE", configmaps(ns, "a"), {"propagationPolicy": "Foreground"})
     assert deleted["metadata"]["finalizers"] == ["foregroundDeletion"] and deleted["metadata"]["deletionTimestamp"]
     wait_until(lambda: "deletionTimestamp" in s.ok("GET", configmaps(ns, "blocks"))["metadata"], what="the dependent to be deleted")
@@ -163,7 +164,7 @@ def test_two_owners_one_left(s):
     one, two = (s.ok("POST", configmaps(ns), configmap(n)) for n in ("one", "two"))
     refs = [{"apiVersion": "v1", "kind": "ConfigMap", "name": o["metadata"]["name"], "uid": o["metadata"]["uid"]} for o in (one, two)]
     s.ok("POST", configmaps(ns), configmap("child", ownerReferences=refs))
-    s.ok("POST", configmaps(ns), owned(ns, "only", one))
+    s.ok("POST", configmaps(ns), owned("only", one))
     s.ok("DELETE", configmaps(ns, "one") + "?propagationPolicy=Background")
     wait_until(lambda: gone(s, configmaps(ns, "only")), what="the collector to come by")
     wait_until(lambda: [r["name"] for r in s.ok("GET", configmaps(ns, "child"))["metadata"]["ownerReferences"]] == ["two"], what="the dead owner to be struck out")

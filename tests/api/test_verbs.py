@@ -6,6 +6,7 @@ import json
 import re
 
 from expect import JSON_PATCH, MERGE, PARTIAL, STRATEGIC, TABLE, configmap, configmaps, managers, merge, refused, warnings
+from pumps import Pumps
 from seth import unique, wait_until
 
 SUBDOMAIN = ("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an "
@@ -160,6 +161,19 @@ def test_a_body_in_protobuf(s):
     assert made["data"] == {"k": "v"} and made["metadata"]["labels"] == {"app": "x"} and made["metadata"]["name"] == "proto"
     for broken in (body[:-3], b"k8s\x00" + field(1, b"\xff\xff\xff"), b"k8s\x00" + b"\x0a\xff\xff\xff\xff\x0f"):
         refused(s.request("POST", configmaps(ns), broken, {"Content-Type": "application/vnd.kubernetes.protobuf"}), 400, "BadRequest")
+
+
+def test_protobuf_is_asked_for_beside_json(s):
+    """What typed clients of native kinds accept; a custom kind has no protobuf and says so in it."""
+    ns, pumps = s.namespace(), Pumps(s)
+    s.ok("POST", configmaps(ns), configmap("a", {"k": "v"}))
+    pumps.create("p")
+    protobuf = "application/vnd.kubernetes.protobuf"
+    for path, name in ((configmaps(ns, "a"), b"a"), (configmaps(ns), b"ConfigMapList"), (pumps.path("p"), b"Pump"), (configmaps(ns) + "?watch=1&timeoutSeconds=1", b"ADDED")):
+        status, headers, data = s.exchange("GET", path, headers={"Accept": f"{protobuf},application/json"})
+        assert status == 200 and name in data and (headers["Content-Type"].startswith(protobuf) or headers["Content-Type"] == "application/json"), path
+    status, headers, data = s.exchange("GET", pumps.path("p"), headers={"Accept": protobuf})
+    assert status == 406 and headers["Content-Type"] == protobuf and data.startswith(b"k8s\x00") and b"NotAcceptable" in data
 
 
 def test_accept(s):
