@@ -5,38 +5,22 @@
 
 #include "json/json_internal.h"
 
+/* yyjson has no depth limit and spends 16 bytes on each bracket. Longer texts are looked at before
+ * it gets them; for a short one it is cheaper to find out afterwards. */
+#define SHORT_TEXT_BYTES ((size_t) 64 * 1024)
+
 struct convert {
     struct arena *arena;
     struct json_duplicates *duplicates; /* NULL: the caller trusts the text */
+    int depth;
+    bool is_too_deep;
 };
 
-static struct json convert_value(const struct convert *c, yyjson_val *v,
-                                 const struct field_path *path);
+static struct json convert_value(struct convert *c, yyjson_val *v, const struct field_path *path);
 
-/* How many bytes open a container, strings or not; eight at a time, for it is on every parse's way.
- */
-static size_t count_openers(struct str text)
-{
-    const uint64_t ones = 0x0101010101010101u, lows = ones * 0x7f;
-    size_t n = 0, i = 0;
-    for (; i + 8 <= text.n; i += 8) {
-        uint64_t x;
-        memcpy(&x, text.p + i, 8);
-        x = (x | ones * 0x20) ^ (ones * '{'); /* a zero byte for each '{' and '[' */
-        uint64_t zeros = ~(((x & lows) + lows) | x | lows) >> 7;
-        n += zeros * ones >> 56; /* the sum of its bytes, each 0 or 1 */
-    }
-    for (; i < text.n; i++)
-        n += (text.p[i] | 0x20) == '{';
-    return n;
-}
-
-/* yyjson has no depth limit and would spend 16 bytes on each bracket, so this looks first. Brackets
- * in strings do not count. */
+/* Brackets in strings do not count. */
 static bool is_too_deep(struct str text)
 {
-    if (count_openers(text) <= JSON_MAX_DEPTH)
-        return false;
     int depth = 0;
     bool in_string = false;
     for (size_t i = 0; i < text.n; i++) {
@@ -68,8 +52,7 @@ static struct json convert_number(yyjson_val *v)
     return u <= INT64_MAX ? json_int((int64_t) u) : json_double((double) u);
 }
 
-static struct json convert_array(const struct convert *c, yyjson_val *v,
-                                 const struct field_path *path)
+static struct json convert_array(struct convert *c, yyjson_val *v, const struct field_path *path)
 {
     size_t n = yyjson_arr_size(v);
     struct json array = json_array();
@@ -85,8 +68,7 @@ static struct json convert_array(const struct convert *c, yyjson_val *v,
     return array;
 }
 
-static struct json convert_object(const struct convert *c, yyjson_val *v,
-                                  const struct field_path *path)
+static struct json convert_object(struct convert *c, yyjson_val *v, const struct field_path *path)
 {
     size_t n = yyjson_obj_size(v);
     struct json object = json_object();
@@ -109,9 +91,20 @@ static struct json convert_object(const struct convert *c, yyjson_val *v,
     return object;
 }
 
-/* Recursion is bounded: is_too_deep() has counted. */
-static struct json convert_value(const struct convert *c, yyjson_val *v,
-                                 const struct field_path *path)
+static struct json convert_container(struct convert *c, yyjson_val *v,
+                                     const struct field_path *path)
+{
+    if (c->depth == JSON_MAX_DEPTH) {
+        c->is_too_deep = true;
+        return json_null();
+    }
+    c->depth++;
+    struct json value = yyjson_is_arr(v) ? convert_array(c, v, path) : convert_object(c, v, path);
+    c->depth--;
+    return value;
+}
+
+static struct json convert_value(struct convert *c, yyjson_val *v, const struct field_path *path)
 {
     switch (yyjson_get_type(v)) {
     case YYJSON_TYPE_BOOL:
@@ -121,9 +114,8 @@ static struct json convert_value(const struct convert *c, yyjson_val *v,
     case YYJSON_TYPE_STR:
         return json_string(str_range(unsafe_yyjson_get_str(v), unsafe_yyjson_get_len(v)));
     case YYJSON_TYPE_ARR:
-        return convert_array(c, v, path);
     case YYJSON_TYPE_OBJ:
-        return convert_object(c, v, path);
+        return convert_container(c, v, path);
     default:
         return json_null();
     }
@@ -148,6 +140,12 @@ static void explain(struct arena *a, struct str text, const yyjson_read_err *e,
     ret->error_at = e->pos;
 }
 
+static int fail_depth(struct json_parse_result *ret)
+{
+    *ret = (struct json_parse_result){.error = STR("exceeded max depth")};
+    return -E2BIG;
+}
+
 int json_parse(struct arena *a, struct str text, struct json_parse_result *ret)
 {
     *ret = (struct json_parse_result){0};
@@ -155,33 +153,33 @@ int json_parse(struct arena *a, struct str text, struct json_parse_result *ret)
         ret->error = STR("json: text too large");
         return -E2BIG;
     }
-    if (is_too_deep(text)) {
-        ret->error = STR("exceeded max depth");
-        return -E2BIG;
-    }
+    if (text.n > SHORT_TEXT_BYTES && is_too_deep(text))
+        return fail_depth(ret);
     yyjson_read_err error = {0};
     yyjson_doc *doc = read_text(a, text, &error);
+    if (!doc && is_too_deep(text))
+        return fail_depth(ret);
     if (!doc) {
         explain(a, text, &error, ret);
         return -EINVAL;
     }
     struct json_duplicates duplicates = {0};
-    struct convert c = {a, &duplicates};
+    struct convert c = {.arena = a, .duplicates = &duplicates};
     ret->value = json_new(a, convert_value(&c, yyjson_doc_get_root(doc), NULL));
     ret->duplicates = duplicates.first;
     yyjson_doc_free(doc);
-    return 0;
+    return c.is_too_deep ? fail_depth(ret) : 0;
 }
 
 struct json *json_parse_quick(struct arena *a, struct str text)
 {
-    if (text.n > JSON_MAX_TEXT_BYTES || is_too_deep(text))
+    if (text.n > JSON_MAX_TEXT_BYTES || (text.n > SHORT_TEXT_BYTES && is_too_deep(text)))
         return NULL;
     yyjson_doc *doc = read_text(a, text, NULL);
     if (!doc)
         return NULL;
-    struct convert c = {a, NULL};
+    struct convert c = {.arena = a};
     struct json *v = json_new(a, convert_value(&c, yyjson_doc_get_root(doc), NULL));
     yyjson_doc_free(doc);
-    return v;
+    return c.is_too_deep ? NULL : v;
 }
