@@ -10,10 +10,12 @@ static struct json merge(struct arena *a, const struct schema *schema, const str
 
 #define SMALL_MAP 16 /* members up to which looking at each beats an index */
 
-/* Members by name, quick also in a map of thousands. */
+/* Members by name, quick also in a map of thousands. What is merged mostly has the same names in
+ * the same order, so the member behind the last one found is looked at first. */
 struct lookup {
     const struct json *object;
-    struct json_index index;
+    size_t next;
+    struct json_index index; /* made when it is needed */
 };
 
 static void lookup_done(struct lookup *l)
@@ -21,16 +23,24 @@ static void lookup_done(struct lookup *l)
     json_index_done(&l->index);
 }
 
-static void lookup_init(struct lookup *l, const struct json *object)
+static const struct json *find(struct lookup *l, struct str name)
 {
-    *l = (struct lookup){.object = object};
-    if (json_count(object) > SMALL_MAP)
-        json_index_init(&l->index, object);
+    if (json_count(l->object) <= SMALL_MAP)
+        return json_get(l->object, name);
+    if (!l->index.slots)
+        json_index_init(&l->index, l->object);
+    return json_index_get(&l->index, name);
 }
 
-static const struct json *lookup_get(const struct lookup *l, struct str name)
+static const struct json *lookup_get(struct lookup *l, struct str name)
 {
-    return l->index.slots ? json_index_get(&l->index, name) : json_get(l->object, name);
+    if (l->next < json_count(l->object) && str_eq(json_str(&l->object->members[l->next].key), name))
+        return &l->object->members[l->next++].value;
+    const struct json *found = find(l, name);
+    if (found)
+        l->next =
+            (size_t) (CONTAINER_OF(found, struct json_member, value) - l->object->members) + 1;
+    return found;
 }
 
 static struct json merge_maps(struct arena *a, const struct schema *schema, const struct json *live,
@@ -39,9 +49,8 @@ static struct json merge_maps(struct arena *a, const struct schema *schema, cons
     struct json out = json_object();
     out.members =
         arena_alloc(a, (json_count(live) + json_count(config) + 1) * sizeof(*out.members));
-    CLEANUP(lookup_done) struct lookup in_config = {0}, in_live = {0};
-    lookup_init(&in_config, config);
-    lookup_init(&in_live, live);
+    CLEANUP(lookup_done) struct lookup in_config = {.object = config};
+    CLEANUP(lookup_done) struct lookup in_live = {.object = live};
     JSON_FOR_EACH_MEMBER (live, m) {
         struct str name = json_str(&m->key);
         const struct json *wanted = lookup_get(&in_config, name);

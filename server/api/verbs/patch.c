@@ -103,8 +103,7 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
     struct managed_conflict *conflicts = NULL;
     struct str error = STR_NONE;
     /* Messages name the configuration as it was sent. */
-    config = json_clone(c->arena, p->value);
-    r = managed_apply(c->arena, old, &config, p->force, &options, ret_new, &conflicts, &error);
+    r = managed_apply(c->arena, old, p->value, p->force, &options, ret_new, &conflicts, &error);
     if (r == -EEXIST)
         return patch_fail_conflicts(c, conflicts);
     if (r < 0)
