@@ -273,7 +273,10 @@ static nghttp2_nv copy_pair(struct arena *a, const struct http_header *from)
         char c = from->value.p[i];
         value[i] = (unsigned char) c < ' ' || c == 0x7f ? ' ' : c;
     }
-    return make_pair(str_range(name, from->name.n), str_range(value, from->value.n));
+    nghttp2_nv pair = make_pair(str_range(name, from->name.n), str_range(value, from->value.n));
+    if (from->is_unique)
+        pair.flags |= NGHTTP2_NV_FLAG_NO_INDEX;
+    return pair;
 }
 
 static struct str format_length(struct h2_stream *s, uint64_t length)

@@ -7,4 +7,5 @@
 struct http_header {
     struct str name; /* lower case in requests; any case in answers (sent lower case on HTTP/2) */
     struct str value;
+    bool is_unique; /* another answer hardly has the same value: HPACK need not remember it */
 };

@@ -34,7 +34,7 @@ static void add_common(struct answer_headers *h, struct arena *a, struct str con
 {
     char id[UUID_TEXT_BYTES];
     random_uuid(id);
-    add_header(h, "Audit-Id", arena_str(a, str_of(id)));
+    h->list[h->n++] = (struct http_header){STR("Audit-Id"), arena_str(a, str_of(id)), .is_unique = true};
     add_header(h, "Cache-Control", cache_control.n ? cache_control : STR("no-cache, private"));
     add_header(h, "Content-Type", content_type);
 }

@@ -89,6 +89,31 @@ TEST(cookie_crumbs_become_one)
     fake_loop_free(loop);
 }
 
+/* Its value is the query. */
+static void answer_unique(void *ctx, struct http_exchange *x)
+{
+    (void) ctx;
+    const struct http_header header = {STR("X-Id"), http_request(x)->query, .is_unique = true};
+    http_reply(x, 204, &header, 1, NULL, 0);
+}
+
+TEST(unique_values_take_no_room_in_the_header_table)
+{
+    struct loop *loop = fake_loop_new();
+    struct http_server *server =
+        http_server_new(&(struct http_server_options){.loop = loop, .on_request = answer_unique});
+    {
+        CLIENT c = client_new(fake_stream_open(loop, server, "h2"), false);
+        assert_string_equal(client_answer(c, get(c, "/?first"))->headers, "x-id=first;");
+        size_t n_bytes = nghttp2_session_get_hd_inflate_dynamic_table_size(c->session);
+        assert_string_equal(client_answer(c, get(c, "/?second"))->headers, "x-id=second;");
+        assert_int_equal(nghttp2_session_get_hd_inflate_dynamic_table_size(c->session), n_bytes);
+    }
+    http_server_free(server);
+    fake_loop_turn(loop);
+    fake_loop_free(loop);
+}
+
 TEST(head_and_204_have_no_body)
 {
     FIXTURE f;
