@@ -28,7 +28,8 @@ struct watch_hub {
     bool is_following;
     struct map channels;
     struct loop_timer *timer;
-    int64_t seen; /* newest revision dispatched here */
+    int64_t seen;        /* newest revision dispatched here */
+    uint64_t generation; /* of the registry that watches were last held against */
     size_t n_watchers;
 };
 
@@ -328,8 +329,30 @@ static void for_each_watcher(struct watch_hub *h, void (*fn)(struct watcher *w, 
     }
 }
 
+/* A kind that is no longer served takes its watches along. */
+static void end_unserved(struct watch_hub *h)
+{
+    CLEANUP(registry_unrefp) struct registry *now = api_registry(h->api);
+    if (now->generation == h->generation)
+        return;
+    h->generation = now->generation;
+    size_t position = 0;
+    struct map_entry entry;
+    while (map_next(&h->channels, &position, &entry)) {
+        struct channel *channel = entry.value;
+        LIST_FOR_EACH(&channel->watchers, link)
+        {
+            struct watcher *w = CONTAINER_OF(link, struct watcher, link);
+            const struct kind *k = w->request.form.kind;
+            if (!registry_find(now, k->group, k->version, k->plural))
+                watcher_end(w);
+        }
+    }
+}
+
 static void on_tick(void *arg)
 {
+    end_unserved(arg);
     for_each_watcher(arg, tick_watcher);
 }
 

@@ -353,4 +353,5 @@ const struct kind_hooks customresourcedefinition_hooks = {
     .validate_update = validate_update,
     .prepare_delete = prepare_delete,
     .must_stay = must_stay,
+    .needs_revision = true,
 };
