@@ -320,14 +320,27 @@ static void run(struct server *s)
         (void) pthread_join(s->threads[i], NULL);
 }
 
+/* The first loop last: the others report to it. */
+static void settle_loops(struct server *s)
+{
+    for (size_t i = s->n_loops; i-- > 0;)
+        loop_settle(s->loops[i]);
+}
+
+/* Nothing goes while a call that refers to it is under way: loops post to each other, the store answers to them. */
 static void close_parts(struct server *s)
 {
     if (s->controllers)
         controller_runner_free(s->controllers);
     else
         kube_client_free(s->client);
+    settle_loops(s);
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
+    api_server_close(s->door);
+    if (s->store)
+        store_settle(s->store);
+    settle_loops(s);
     api_server_free(s->door);
     for (size_t i = 0; i < s->n_loops; i++)
         loop_free(s->loops[i]);

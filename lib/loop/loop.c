@@ -145,7 +145,7 @@ struct loop *loop_new(void)
 
 /* Only what cannot hang: a work item ends by itself, a closing handle needs one turn, and calls
  * that keep deferring themselves are cut off. */
-static void finish_pending(struct loop *l)
+void loop_settle(struct loop *l)
 {
     for (int turn = 0;; turn++) {
         bool must_end = l->n_closing || l->n_working;
@@ -161,7 +161,7 @@ void loop_run(struct loop *l)
 {
     l->is_running = true;
     (void) uv_run(&l->uv, UV_RUN_DEFAULT);
-    finish_pending(l);
+    loop_settle(l);
     l->is_running = false;
     atomic_store(&l->is_stopping, false);
 }
@@ -176,7 +176,7 @@ void loop_free(struct loop *l)
 {
     if (!l)
         return;
-    finish_pending(l);
+    loop_settle(l);
     uv_close((uv_handle_t *) &l->wake, on_handle_closed);
     uv_close((uv_handle_t *) &l->before_poll, on_handle_closed);
     uv_close((uv_handle_t *) &l->after_poll, on_handle_closed);

@@ -19,8 +19,11 @@ void loop_stop(struct loop *l);
 /* Monotonic, cached for this turn. */
 int64_t loop_now_ms(const struct loop *l);
 
-/* Calls fn(arg) on the loop's thread soon. From any thread; in order per caller. Once loop_run()
- * has returned nothing posted is called any more. */
+/* Lets what was closed, deferred or posted after loop_run() has returned come to its end, too. */
+void loop_settle(struct loop *l);
+
+/* Calls fn(arg) on the loop's thread soon. From any thread; in order per caller. What comes once
+ * loop_run() has returned waits for loop_settle() or loop_free(). */
 void loop_post(struct loop *l, void (*fn)(void *arg), void *arg);
 
 /* At the end of this turn, once however often asked (the caller embeds it, zeroed). What a deferred

@@ -60,8 +60,13 @@ static void on_registry(void *ctx, struct registry *r)
     struct api_server *s = ctx;
     ARENA_AUTO a = arena_new();
     struct discovery_options o = {.server_address = s->address};
-    struct str *paths = NULL;
-    o.n_paths = health_paths(a, s->health, &paths);
+    static const struct str documents[] = {STR("/openapi/v2"), STR("/openapi/v3"), STR("/version")};
+    struct str *health = NULL;
+    size_t n_health = health_paths(a, s->health, &health);
+    struct str *paths = ARENA_ARRAY(a, struct str, n_health + N_ELEMENTS(documents));
+    memcpy(paths, health, n_health * sizeof(*paths));
+    memcpy(paths + n_health, documents, sizeof(documents));
+    o.n_paths = n_health + N_ELEMENTS(documents);
     o.paths = paths;
     struct documents *fresh = documents_new(r, &o);
     (void) pthread_rwlock_wrlock(&s->lock);
@@ -140,13 +145,20 @@ void api_server_drain(struct api_server *s, void (*on_drained)(void *arg), void 
         loop_post(s->doors[i].loop, drain_door, &s->doors[i]);
 }
 
+void api_server_close(struct api_server *s)
+{
+    for (size_t i = 0; s && i < s->n_doors; i++) {
+        watch_hub_drain(s->doors[i].hub);
+        http_server_free(s->doors[i].http);
+    }
+}
+
 void api_server_free(struct api_server *s)
 {
     if (!s)
         return;
     for (size_t i = 0; i < s->n_doors; i++) {
         watch_hub_free(s->doors[i].hub);
-        http_server_free(s->doors[i].http);
         door_done(&s->doors[i]);
     }
     documents_unref(s->documents);

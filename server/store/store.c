@@ -190,6 +190,13 @@ int store_write_sync(struct store *s, struct store_write *w)
     return w->result;
 }
 
+/* Answers come in order, also that to a write which is none. */
+void store_settle(struct store *s)
+{
+    struct store_write none = {.condition = STORE_REMOVE, .key = STR("")};
+    (void) store_write_sync(s, &none);
+}
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 int64_t store_revision(struct store *s)

@@ -65,6 +65,9 @@ void store_submit(struct store *s, struct store_write *w);
 /* Submits and waits. For tests and for threads that may block. Returns w->result. */
 int store_write_sync(struct store *s, struct store_write *w);
 
+/* Waits until everything submitted before has been answered. */
+void store_settle(struct store *s);
+
 /* ---- reading ------------------------------------------------------------------------------ */
 
 /* The newest committed revision. */

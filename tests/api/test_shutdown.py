@@ -8,10 +8,12 @@ import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import tempfile
 import threading
 import time
 
+import seth
 from h2 import DATA, END_STREAM, GOAWAY, Http2
 from seth import Server, wait_until
 
@@ -210,6 +212,34 @@ def test_second_signal_as_the_last_connection_ends():
             list(stream)
             s.process.send_signal(signal.SIGTERM)
             expect_end(s, since)
+
+
+def test_second_signal_under_load():
+    """Writes are on their way to the disk when the loops end: their answers come to nobody, not to freed memory."""
+    for _ in range(3):
+        with Server() as s:
+            writers = [Writer(s, i) for i in range(N_WRITERS)]
+            for w in writers:
+                w.start()
+            wait_until(lambda: all(len(w.answered) > 5 for w in writers), what="writes")
+            since = time.monotonic()
+            s.process.send_signal(signal.SIGTERM)
+            s.process.send_signal(signal.SIGINT)  # two of a kind might be taken for one
+            expect_end(s, since)
+            for w in writers:
+                w.join(END_SECONDS)
+            s.start()
+            names = {o["metadata"]["name"] for o in s.ok("GET", f"{CONFIGMAPS}?labelSelector=app%3Dshutdown")["items"]}
+            assert all(set(w.answered) <= names for w in writers)
+
+
+def test_start_that_fails_ends_cleanly():
+    """The port is taken: everything that was begun is undone."""
+    with Server() as s:
+        with tempfile.TemporaryDirectory() as other:
+            done = subprocess.run([seth.binary(), "server", "--data-dir", other, "--secure-port", str(s.port)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and "Sanitizer" not in done.stderr, done.stderr
+        assert str(s.port) in done.stderr and "in use" in done.stderr, done.stderr
 
 
 def test_watch_that_begins_late_ends():
