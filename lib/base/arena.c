@@ -135,6 +135,12 @@ void *arena_realloc(struct arena *a, void *p, size_t old_bytes, size_t new_bytes
     return grown;
 }
 
+void *arena_grow(struct arena *a, void *p, size_t n, size_t item_bytes)
+{
+    bool is_full = (n & (n - 1)) == 0;
+    return is_full ? arena_realloc(a, p, n * item_bytes, MAX(n * 2, (size_t) 1) * item_bytes) : p;
+}
+
 char *arena_strz(struct arena *a, struct str s)
 {
     char *copy = arena_alloc(a, s.n + 1);

@@ -22,6 +22,10 @@ void *arena_alloc(struct arena *a, size_t n_bytes);
 void *arena_zalloc(struct arena *a, size_t n_bytes);
 /* Grows the block at p from old_bytes; in place when it was the last allocation. */
 void *arena_realloc(struct arena *a, void *p, size_t old_bytes, size_t new_bytes);
+/* Where the n items at p go so that one more fits behind them: room doubles whenever n is a power
+ * of two, so appending costs linear time and memory. p NULL: none yet. Only for arrays that always
+ * grew this way. */
+void *arena_grow(struct arena *a, void *p, size_t n, size_t item_bytes);
 /* Copies; the copy has a NUL after it. */
 struct str arena_str(struct arena *a, struct str s);
 char *arena_strz(struct arena *a, struct str s);

@@ -420,8 +420,7 @@ int kind_compile(struct arena *a, const struct json *manifest, const struct kind
         const int r = compile_version(&c, &k);
         if (r < 0)
             return r;
-        const size_t bytes = *n_kinds * sizeof(k);
-        *kinds = arena_realloc(a, (void *) *kinds, bytes, bytes + sizeof(k));
+        *kinds = arena_grow(a, (void *) *kinds, *n_kinds, sizeof(k));
         (*kinds)[(*n_kinds)++] = k;
     }
     return 0;

@@ -142,8 +142,7 @@ static struct registry_version *version_of(struct registry *r, struct registry_g
     struct registry_version *last = g->n_versions ? &g->versions[g->n_versions - 1] : NULL;
     if (last && str_eq(last->version, k->version))
         return last;
-    const size_t bytes = g->n_versions * sizeof(*g->versions);
-    g->versions = arena_realloc(r->arena, g->versions, bytes, bytes + sizeof(*g->versions));
+    g->versions = arena_grow(r->arena, g->versions, g->n_versions, sizeof(*g->versions));
     last = &g->versions[g->n_versions++];
     *last = (struct registry_version){.version = k->version};
     return last;
@@ -152,8 +151,7 @@ static struct registry_version *version_of(struct registry *r, struct registry_g
 static void add_served(struct registry *r, const struct kind *k)
 {
     struct registry_version *v = version_of(r, group_of(r, k), k);
-    const size_t bytes = v->n_kinds * sizeof(*v->kinds);
-    v->kinds = arena_realloc(r->arena, (void *) v->kinds, bytes, bytes + sizeof(*v->kinds));
+    v->kinds = arena_grow(r->arena, (void *) v->kinds, v->n_kinds, sizeof(*v->kinds));
     v->kinds[v->n_kinds++] = k;
 
     const struct str key = arena_printf(r->arena, "%.*s/%.*s/%.*s", STR_ARG(k->group),

@@ -55,9 +55,7 @@ struct request_query request_parse_query(struct arena *a, struct str raw)
         struct request_parameter p = {0};
         if (unescape(a, name, true, &p.name) < 0 || unescape(a, value, true, &p.value) < 0)
             continue;
-        if ((q.n & (q.n - 1)) == 0)
-            q.parameters = arena_realloc(a, q.parameters, q.n * sizeof(p),
-                                         MAX(q.n * 2, (size_t) 4) * sizeof(p));
+        q.parameters = arena_grow(a, q.parameters, q.n, sizeof(p));
         q.parameters[q.n++] = p;
     }
     return q;

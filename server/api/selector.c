@@ -107,8 +107,7 @@ static int fail(struct lexer *l, const char *format, ...)
 
 static void add_value(struct arena *a, struct requirement *r, struct str value)
 {
-    r->values = arena_realloc(a, r->values, r->n_values * sizeof(*r->values),
-                              (r->n_values + 1) * sizeof(*r->values));
+    r->values = arena_grow(a, r->values, r->n_values, sizeof(*r->values));
     r->values[r->n_values++] = value;
 }
 
@@ -242,8 +241,7 @@ int selector_parse_labels(struct arena *a, struct str text, struct selector *ret
                         STR_ARG(l.text));
             break;
         }
-        ret->labels = arena_realloc(a, ret->labels, ret->n_labels * sizeof(*ret->labels),
-                                    (ret->n_labels + 1) * sizeof(*ret->labels));
+        ret->labels = arena_grow(a, ret->labels, ret->n_labels, sizeof(*ret->labels));
         struct requirement *r = &ret->labels[ret->n_labels++];
         *r = (struct requirement){0};
         code = parse_requirement(&l, r);
@@ -351,8 +349,7 @@ int selector_parse_fields(struct arena *a, struct str text, const struct kind *k
                                       STR_ARG(text), STR_ARG(term));
             return -EINVAL;
         }
-        ret->fields = arena_realloc(a, ret->fields, ret->n_fields * sizeof(*ret->fields),
-                                    (ret->n_fields + 1) * sizeof(*ret->fields));
+        ret->fields = arena_grow(a, ret->fields, ret->n_fields, sizeof(*ret->fields));
         ret->fields[ret->n_fields++] = r;
     }
     for (size_t i = 0; i < ret->n_fields; i++) {

@@ -38,6 +38,20 @@ TEST(arena_joins_parts_absent_ones_too)
     assert_int_equal(arena_join(a, NULL, 0).n, 0);
 }
 
+TEST(growing_array_costs_linear_memory)
+{
+    ARENA_AUTO a = arena_new();
+    uint64_t *items = NULL;
+    for (size_t i = 0; i < 10000; i++) {
+        items = arena_grow(a, items, i, sizeof(*items));
+        items[i] = i;
+        (void) arena_alloc(a, 1); /* so that it never grows in place */
+    }
+    for (size_t i = 0; i < 10000; i++)
+        assert_int_equal(items[i], i);
+    assert_true(arena_used(a) < 10000 * 16 + 4 * 10000 * sizeof(*items));
+}
+
 TEST(slices_share_one_owner)
 {
     struct slice whole = slice_copy(STR("hello world"));
