@@ -117,7 +117,8 @@ static int set_log_level(const char *text)
 static void prepare_process(void)
 {
     (void) mallopt(M_ARENA_MAX, 2); /* arenas per thread bloat resident memory */
-    /* What one request frees the next one needs: to hand it back at once costs a page fault each time. */
+    /* What one request frees the next one needs: to hand it back at once costs a page fault each
+     * time. */
     (void) mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
     (void) mallopt(M_MMAP_THRESHOLD, HEAP_LARGE_BYTES);
     (void) signal(SIGPIPE, SIG_IGN);
@@ -241,9 +242,8 @@ static int open_parts(struct server *s, char **ret_error)
                                       (long long) option_int(s->options, "secure-port"));
     s->door = api_server_new(
         &(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
-    struct controller_context ctx = {.client = s->client,
-                                     .clock = &clock_system,
-                                     .root_ca_pem = s->identity.root_pem};
+    struct controller_context ctx = {
+        .client = s->client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
     if (r == 0)
@@ -327,7 +327,8 @@ static void settle_loops(struct server *s)
         loop_settle(s->loops[i]);
 }
 
-/* Nothing goes while a call that refers to it is under way: loops post to each other, the store answers to them. */
+/* Nothing goes while a call that refers to it is under way: loops post to each other, the store
+ * answers to them. */
 static void close_parts(struct server *s)
 {
     if (s->controllers)

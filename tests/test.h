@@ -3,7 +3,8 @@
  *
  *     TEST(update_rejects_stale_revision) { ... assert_int_equal(...); }
  *
- * Every test file includes this once and is one executable; the names come out as TAP through cmocka. */
+ * Every test file includes this once and is one executable; the names come out as TAP through
+ * cmocka. */
 #pragma once
 
 /* cmocka needs these four before itself. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The path of a field as error messages write it: `spec.containers[0].name`, `metadata.labels[a/b]`,
- * `spec.ports[0]`. A chain of stack frames, rendered only when an error needs it. */
+/* The path of a field as error messages write it: `spec.containers[0].name`,
+ * `metadata.labels[a/b]`, `spec.ports[0]`. A chain of stack frames, rendered only when an error
+ * needs it. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON values: a small tree in an arena. yyjson reads the text; this is the only module that knows it.
+/* JSON values: a small tree in an arena. yyjson reads the text; this is the only module that knows
+ * it.
  *
  * A value is 16 bytes and is passed by pointer. Trees may share subtrees: treat a value you did not
- * make as immutable, or json_clone() it first. Strings are UTF-8, not NUL-terminated, and may point into
- * the text that was parsed (which lives in the same arena). Members keep the order of the text;
- * a duplicate key is reported by the parser and the last one wins, as in Go.
+ * make as immutable, or json_clone() it first. Strings are UTF-8, not NUL-terminated, and may point
+ * into the text that was parsed (which lives in the same arena). Members keep the order of the
+ * text; a duplicate key is reported by the parser and the last one wins, as in Go.
  *
- * Numbers: what fits int64 is JSON_INT, all else JSON_DOUBLE; `1.0` is a double, as Kubernetes sees it. */
+ * Numbers: what fits int64 is JSON_INT, all else JSON_DOUBLE; `1.0` is a double, as Kubernetes sees
+ * it. */
 #pragma once
 
 #include "base/arena.h"
@@ -62,7 +64,8 @@ static inline struct str json_str(const struct json *v)
 {
     return json_is(v, JSON_STRING) ? str_range(v->s, v->n) : STR_NONE;
 }
-/* The member of an object, or NULL when absent or v is NULL or no object. Linear for small objects. */
+/* The member of an object, or NULL when absent or v is NULL or no object. Linear for small objects.
+ */
 struct json *json_get(const struct json *object, struct str key);
 /* json_get() along the keys, NULL-terminated: json_at(v, "metadata", "name", NULL). */
 struct json *json_at(const struct json *v, ...) __attribute__((sentinel));
@@ -77,12 +80,13 @@ static inline size_t json_count(const struct json *v)
 }
 /* Numbers compare by value (1 equals 1.0), objects without regard to order. */
 bool json_equal(const struct json *a, const struct json *b);
-/* False when the tree is deeper than JSON_MAX_DEPTH or has more than max_values values, shared subtrees
- * counted each time: a patch can make such a tree from small parts, and what is written must be readable again. */
+/* False when the tree is deeper than JSON_MAX_DEPTH or has more than max_values values, shared
+ * subtrees counted each time: a patch can make such a tree from small parts, and what is written
+ * must be readable again. */
 bool json_fits(const struct json *v, size_t max_values);
 
-/* A hash index over the members of one object, for many lookups in a large one: json_get() is linear.
- * The object must not change meanwhile. */
+/* A hash index over the members of one object, for many lookups in a large one: json_get() is
+ * linear. The object must not change meanwhile. */
 struct json_index {
     const struct json *object;
     uint32_t *slots; /* member number + 1; 0: free */
@@ -137,7 +141,8 @@ struct json *json_new(struct arena *a, struct json value);
 /* Sets or replaces a member and returns where it is; pointers into the container become invalid. */
 struct json *json_set(struct arena *a, struct json *object, struct str key, struct json value);
 /* As json_set() without looking for an older member: the caller knows that there is none. */
-struct json *json_append_member(struct arena *a, struct json *object, struct str key, struct json value);
+struct json *json_append_member(struct arena *a, struct json *object, struct str key,
+                                struct json value);
 struct json *json_push(struct arena *a, struct json *array, struct json value);
 /* Inserts before position `at`, which may be n. */
 struct json *json_insert(struct arena *a, struct json *array, size_t at, struct json value);
@@ -160,14 +165,15 @@ struct json_duplicate {
 };
 
 struct json_parse_result {
-    struct json *value;                 /* NULL on failure */
-    struct json_duplicate *duplicates;  /* in the order of the text, each path once */
-    struct str error;                   /* in the words of Go's decoder where we can */
+    struct json *value;                /* NULL on failure */
+    struct json_duplicate *duplicates; /* in the order of the text, each path once */
+    struct str error;                  /* in the words of Go's decoder where we can */
     size_t error_at;
 };
 
-/* Parses one JSON text, with nothing behind it but blanks. Deeper than JSON_MAX_DEPTH is -E2BIG, bad
- * text is -EINVAL; both fill ret->error. Invalid UTF-8 is refused. The text need not outlive the call. */
+/* Parses one JSON text, with nothing behind it but blanks. Deeper than JSON_MAX_DEPTH is -E2BIG,
+ * bad text is -EINVAL; both fill ret->error. Invalid UTF-8 is refused. The text need not outlive
+ * the call. */
 int json_parse(struct arena *a, struct str text, struct json_parse_result *ret);
 /* For text known to be good, such as what we stored: NULL on failure. */
 struct json *json_parse_quick(struct arena *a, struct str text);

@@ -7,7 +7,8 @@
 
 /* ---- writing ------------------------------------------------------------------------------ */
 
-/* ObjectMeta in the order of its text; resourceVersion comes behind uid, where the store fills it in. */
+/* ObjectMeta in the order of its text; resourceVersion comes behind uid, where the store fills it
+ * in. */
 static const struct str meta_order[] = {
     {"name", 4},
     {"generateName", 12},
@@ -40,7 +41,8 @@ static void write_metadata(struct buf *b, const struct json *meta)
             json_write(b, value);
         }
         if (i == META_REVISION_BEHIND) {
-            buf_append_str(b, is_first ? STR("\"resourceVersion\":\"\"") : STR(",\"resourceVersion\":\"\""));
+            buf_append_str(b, is_first ? STR("\"resourceVersion\":\"\"")
+                                       : STR(",\"resourceVersion\":\"\""));
             is_first = false;
         }
     }
@@ -62,7 +64,7 @@ int codec_encode(const struct kind *kind, const struct json *object, struct obje
     buf_append_str(&b, kind->kind);
     buf_append_str(&b, STR("\",\"metadata\":"));
     write_metadata(&b, json_get(object, STR("metadata")));
-    JSON_FOR_EACH_MEMBER(object, m) {
+    JSON_FOR_EACH_MEMBER (object, m) {
         if (is_head_member(json_str(&m->key)))
             continue;
         buf_append_char(&b, ',');
@@ -83,7 +85,8 @@ int codec_encode(const struct kind *kind, const struct json *object, struct obje
 
 /* ---- reading the head --------------------------------------------------------------------- */
 
-/* A cursor over a JSON text with a sticky error. It trusts nothing: the text may come from a damaged file. */
+/* A cursor over a JSON text with a sticky error. It trusts nothing: the text may come from a
+ * damaged file. */
 struct scan {
     struct str text;
     size_t at;
@@ -233,7 +236,8 @@ int codec_parse_head(struct str text, struct object_head *ret_head)
     struct span key = {0};
     bool is_first = true;
     scan_expect(&s, '{');
-    for (const char *const *wanted = (const char *const[]){"apiVersion", "kind", NULL}; *wanted; wanted++) {
+    for (const char *const *wanted = (const char *const[]){"apiVersion", "kind", NULL}; *wanted;
+         wanted++) {
         s.failed |= !scan_member(&s, &is_first, &key) || !span_is(&s, key, *wanted);
         if (!s.failed)
             (void) scan_string(&s);
@@ -274,11 +278,12 @@ struct object *codec_farewell(const struct object *o)
 
 /* ---- other versions ----------------------------------------------------------------------- */
 
-/* Does the stored text need more than a look to be this kind's? Another version may know fewer fields, and a schema may have
- * changed since the text was written. */
+/* Does the stored text need more than a look to be this kind's? Another version may know fewer
+ * fields, and a schema may have changed since the text was written. */
 static bool needs_decoding(const struct object *o, const struct kind *kind)
 {
-    return kind->from_stored || (!kind->is_native && (!kind->is_storage || o->revision < kind->since_revision));
+    return kind->from_stored ||
+           (!kind->is_native && (!kind->is_storage || o->revision < kind->since_revision));
 }
 
 struct json *codec_decode(struct arena *a, const struct object *o, const struct kind *kind)
@@ -311,7 +316,8 @@ static struct slice decoded_slice(struct object *o, const struct kind *kind, boo
     return slice_adopt(buf_take(&b), n);
 }
 
-size_t codec_slices(struct object *o, const struct kind *kind, bool as_item, struct slice *ret_slices)
+size_t codec_slices(struct object *o, const struct kind *kind, bool as_item,
+                    struct slice *ret_slices)
 {
     if (needs_decoding(o, kind)) {
         ret_slices[0] = decoded_slice(o, kind, as_item);

@@ -30,11 +30,13 @@ static void add_header(struct answer_headers *h, const char *name, struct str va
         h->list[h->n++] = (struct http_header){str_of(name), value};
 }
 
-static void add_common(struct answer_headers *h, struct arena *a, struct str content_type, struct str cache_control)
+static void add_common(struct answer_headers *h, struct arena *a, struct str content_type,
+                       struct str cache_control)
 {
     char id[UUID_TEXT_BYTES];
     random_uuid(id);
-    h->list[h->n++] = (struct http_header){STR("Audit-Id"), arena_str(a, str_of(id)), .is_unique = true};
+    h->list[h->n++] =
+        (struct http_header){STR("Audit-Id"), arena_str(a, str_of(id)), .is_unique = true};
     add_header(h, "Cache-Control", cache_control.n ? cache_control : STR("no-cache, private"));
     add_header(h, "Content-Type", content_type);
 }
@@ -54,7 +56,8 @@ static struct str warning_value(struct arena *a, struct str text)
     return arena_str(a, buf_str(&b));
 }
 
-static void reply_text(struct http_exchange *x, int status, struct answer_headers *h, struct buf *body)
+static void reply_text(struct http_exchange *x, int status, struct answer_headers *h,
+                       struct buf *body)
 {
     size_t n = body->n;
     struct slice s = slice_adopt(buf_take(body), n);
@@ -101,7 +104,8 @@ void door_on_refused(void *door, struct http_exchange *x, int status, struct str
         if (reasons[i].status == status)
             word = reasons[i].reason;
     if (status == 413)
-        (void) status_fail(&st, status, word, "Request entity too large: limit is %zu", http_default_limits.body_bytes);
+        (void) status_fail(&st, status, word, "Request entity too large: limit is %zu",
+                           http_default_limits.body_bytes);
     else
         (void) status_fail(&st, status, word, "%.*s", STR_ARG(reason));
     reply_status(x, &st);
@@ -113,12 +117,13 @@ struct door_call {
     struct call call;
     struct door *door;
     struct http_exchange *exchange; /* NULL: the peer is gone */
-    struct arena *own_arena;        /* of a write, which may outlive its exchange; NULL: the exchange's */
+    struct arena *own_arena; /* of a write, which may outlive its exchange; NULL: the exchange's */
 };
 
 static struct arena *take_arena(struct door *door)
 {
-    return door->n_spare_arenas ? door->spare_arenas[--door->n_spare_arenas] : arena_new_with(WRITE_ARENA_BYTES);
+    return door->n_spare_arenas ? door->spare_arenas[--door->n_spare_arenas]
+                                : arena_new_with(WRITE_ARENA_BYTES);
 }
 
 static void give_arena_back(struct door *door, struct arena *a)
@@ -190,7 +195,8 @@ static void answer(struct door_call *d)
     struct call *c = &d->call;
     struct http_exchange *x = d->exchange;
     struct answer_headers h = {.n = 0};
-    struct str failure_type = is_refused_protobuf(c) ? STR("application/vnd.kubernetes.protobuf") : STR("application/json");
+    struct str failure_type = is_refused_protobuf(c) ? STR("application/vnd.kubernetes.protobuf")
+                                                     : STR("application/json");
     add_common(&h, c->arena, c->status.code ? failure_type : c->reply.content_type, STR_NONE);
     for (const struct call_warning *w = c->warnings; w; w = w->next)
         add_header(&h, "Warning", warning_value(c->arena, w->text));
@@ -243,7 +249,8 @@ static void on_peer_gone(void *arg)
     d->exchange = NULL;
 }
 
-/* A read is over before its exchange can be; a write may be on its way to the disk when its peer goes. */
+/* A read is over before its exchange can be; a write may be on its way to the disk when its peer
+ * goes. */
 static bool is_write(enum verb v)
 {
     return v != VERB_GET && v != VERB_LIST && v != VERB_WATCH;
@@ -271,8 +278,8 @@ static void run_call(struct door *door, struct http_exchange *x, const struct ca
 
 /* ---- routing ------------------------------------------------------------------------------ */
 
-static bool verb_of(const struct http_request *r, const struct request_path *p, const struct request_query *q,
-                    enum verb *ret)
+static bool verb_of(const struct http_request *r, const struct request_path *p,
+                    const struct request_query *q, enum verb *ret)
 {
     bool has_name = p->name.n > 0;
     bool watches = p->is_watch || (!has_name && request_flag(q, "watch"));
@@ -312,8 +319,10 @@ static void handle_resource(struct door *door, struct http_exchange *x, struct c
     struct status st;
     status_init(&st, http_arena(x));
     CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
-    bool is_served = registry_find(registry, in->path.group, in->path.version, in->path.resource) != NULL;
-    if (!is_served && in->path.group.n && !serves_native(registry, in->path.group, in->path.version)) {
+    bool is_served =
+        registry_find(registry, in->path.group, in->path.version, in->path.resource) != NULL;
+    if (!is_served && in->path.group.n &&
+        !serves_native(registry, in->path.group, in->path.version)) {
         reply_not_found_text(x);
         return;
     }
@@ -353,8 +362,8 @@ static void reply_document(struct http_exchange *x, struct document_reply *d)
 }
 
 /* The documents of the server, tried in turn. -ENOENT: the path is nobody's. */
-static int find_document(struct door *door, struct http_exchange *x, struct str path, struct document_reply *ret,
-                         struct status *st)
+static int find_document(struct door *door, struct http_exchange *x, struct str path,
+                         struct document_reply *ret, struct status *st)
 {
     const struct http_request *r = http_request(x);
     struct arena *a = http_arena(x);
@@ -377,19 +386,22 @@ static int find_document(struct door *door, struct http_exchange *x, struct str 
     return discovery_get(a, d->discovery, &q, ret, st);
 }
 
-/* Below /api and the versions of native kinds a missing thing is a Status, elsewhere a missing page. */
+/* Below /api and the versions of native kinds a missing thing is a Status, elsewhere a missing
+ * page. */
 static bool is_below_native(struct door *door, struct str path)
 {
     struct str rest = str_from(path, 6), group = STR_NONE, version = STR_NONE;
     if (str_starts_with(path, STR("/api/")))
         return true;
-    if (!str_starts_with(path, STR("/apis/")) || !str_split(&rest, '/', &group) || !str_split(&rest, '/', &version))
+    if (!str_starts_with(path, STR("/apis/")) || !str_split(&rest, '/', &group) ||
+        !str_split(&rest, '/', &version))
         return false;
     CLEANUP(registry_unrefp) struct registry *registry = api_registry(door->api);
     return serves_native(registry, group, version);
 }
 
-static void handle_path(struct door *door, struct http_exchange *x, struct call_input *in, struct str path)
+static void handle_path(struct door *door, struct http_exchange *x, struct call_input *in,
+                        struct str path)
 {
     struct status st;
     struct document_reply d = {0};

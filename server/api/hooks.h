@@ -25,8 +25,9 @@ struct hook_context {
 
 struct kind_hooks {
     struct str group, plural;
-    /* Defaults that a schema cannot express, and folding of write-only fields (stringData). Runs before managedFields are
-     * written, so what it adds belongs to the writer; what prepare() adds does not. */
+    /* Defaults that a schema cannot express, and folding of write-only fields (stringData). Runs
+     * before managedFields are written, so what it adds belongs to the writer; what prepare() adds
+     * does not. */
     void (*set_defaults)(struct hook_context *h, struct json *object);
     /* Fills in what the server decides (defaults that are no constants, status of a new object,
      * fields a writer may not set); drops `status` on writes to the object and everything else on
@@ -41,9 +42,11 @@ struct kind_hooks {
     struct name_errors (*check_name)(struct arena *a, struct str name, bool is_prefix);
     /* Why this object may not be deleted, as the end of a 403 message, or STR_NONE. */
     struct str (*check_delete)(struct hook_context *h, const struct json *object);
-    /* A delete that leaves the object in place for now (finalizers, must_stay) marks it here beyond deletionTimestamp. */
+    /* A delete that leaves the object in place for now (finalizers, must_stay) marks it here beyond
+     * deletionTimestamp. */
     void (*prepare_delete)(struct hook_context *h, struct json *object);
-    /* Something besides metadata.finalizers keeps a deleted object alive (spec.finalizers of a Namespace). */
+    /* Something besides metadata.finalizers keeps a deleted object alive (spec.finalizers of a
+     * Namespace). */
     bool (*must_stay)(const struct json *object);
     /* DELETE answers with the object that is gone, not with a Status. */
     bool returns_deleted;
@@ -51,7 +54,8 @@ struct kind_hooks {
     bool creates_on_update;
     /* PUT without resourceVersion is refused (always so for custom resources). */
     bool needs_revision;
-    bool judges_meta_once; /* its own rules leave metadata alone, see object_meta_validate_update() */
+    bool judges_meta_once; /* its own rules leave metadata alone, see object_meta_validate_update()
+                            */
     /* For kinds with `storedAs`: become the kind's from_stored and to_stored. */
     void (*from_stored)(struct arena *a, struct json *object);
     void (*to_stored)(struct arena *a, struct json *object);

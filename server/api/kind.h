@@ -78,7 +78,8 @@ struct kind {
     size_t n_columns;
     const struct kind_selectable *selectable; /* besides metadata.name and metadata.namespace */
     size_t n_selectable;
-    /* Texts stored before this revision may not fit the schema any more: they are pruned and defaulted when read. */
+    /* Texts stored before this revision may not fit the schema any more: they are pruned and
+     * defaulted when read. */
     int64_t since_revision;
     bool has_generation; /* metadata.generation is kept (all CRs; few native kinds) */
 

@@ -23,8 +23,8 @@ void *api_server_accept(void *server, struct stream *s, const struct stream_even
 /* Ends watches, lets the rest finish; on_drained is called once, on the first loop. From the first
  * loop's thread. */
 void api_server_drain(struct api_server *s, void (*on_drained)(void *arg), void *arg);
-/* Ends at once what is left. After the loops have stopped; they are to settle afterwards, and so is the store before them,
- * since calls under way still answer to us. NULL allowed. */
+/* Ends at once what is left. After the loops have stopped; they are to settle afterwards, and so is
+ * the store before them, since calls under way still answer to us. NULL allowed. */
 void api_server_close(struct api_server *s);
 /* After that. NULL allowed. */
 void api_server_free(struct api_server *s);

@@ -340,8 +340,7 @@ static void end_unserved(struct watch_hub *h)
     struct map_entry entry;
     while (map_next(&h->channels, &position, &entry)) {
         struct channel *channel = entry.value;
-        LIST_FOR_EACH(&channel->watchers, link)
-        {
+        LIST_FOR_EACH (&channel->watchers, link) {
             struct watcher *w = CONTAINER_OF(link, struct watcher, link);
             const struct kind *k = w->request.form.kind;
             if (!registry_find(now, k->group, k->version, k->plural))

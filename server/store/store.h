@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: a log of revisions under an in-memory index of every version still remembered. One writer
- * thread assigns gapless revisions and commits whatever arrived while the last group was being written;
- * a write is answered after its group is on disk. Reads never touch the disk.
+/* The store: a log of revisions under an in-memory index of every version still remembered. One
+ * writer thread assigns gapless revisions and commits whatever arrived while the last group was
+ * being written; a write is answered after its group is on disk. Reads never touch the disk.
  *
- * Keys are `<collection>/<namespace>/<name>` (an empty namespace for cluster-wide kinds), where the collection is the
- * plural and group of a kind (`devices.eve.lfedge.org`, `configmaps`). Iteration is in byte order of the key.
+ * Keys are `<collection>/<namespace>/<name>` (an empty namespace for cluster-wide kinds), where the
+ * collection is the plural and group of a kind (`devices.eve.lfedge.org`, `configmaps`). Iteration
+ * is in byte order of the key.
  *
  * Threads: every function may be called from any thread unless said otherwise. */
 #pragma once
@@ -23,12 +24,13 @@ struct store_options {
     int (*parse_head)(void *ctx, struct str key, struct str text, struct object_head *ret_head);
     void *ctx;
     const struct clock *clock;
-    int64_t history_max_age_ms;   /* 0: the default, 5 minutes */
-    int64_t history_max_bytes;    /* of superseded versions; 0: the default, 64 MiB */
+    int64_t history_max_age_ms; /* 0: the default, 5 minutes */
+    int64_t history_max_bytes;  /* of superseded versions; 0: the default, 64 MiB */
 };
 
-/* Opens or creates. Failure: negative errno and *ret_error (heap, for a person: names the file, says what is wrong
- * and which command mends it). -EBADMSG: corrupt; -EBUSY: another process has it. */
+/* Opens or creates. Failure: negative errno and *ret_error (heap, for a person: names the file,
+ * says what is wrong and which command mends it). -EBADMSG: corrupt; -EBUSY: another process has
+ * it. */
 int store_open(const struct store_options *options, struct store **ret_store, char **ret_error);
 /* Waits for what was submitted, checkpoints, closes. Nobody follows any more. NULL allowed. */
 void store_close(struct store *s);
@@ -36,9 +38,9 @@ void store_close(struct store *s);
 /* ---- writing ------------------------------------------------------------------------------ */
 
 enum store_condition {
-    STORE_CREATE,   /* the key must not exist */
-    STORE_REPLACE,  /* the key must exist at expected_revision */
-    STORE_REMOVE,   /* likewise */
+    STORE_CREATE,  /* the key must not exist */
+    STORE_REPLACE, /* the key must exist at expected_revision */
+    STORE_REMOVE,  /* likewise */
 };
 
 /* One write. Owned by the submitter; must stay until on_done. */
@@ -46,17 +48,20 @@ struct store_write {
     enum store_condition condition;
     struct str key;
     int64_t expected_revision;
-    struct object *object; /* the new version, one reference taken over; for STORE_REMOVE the last state to show to
-                              watchers (its text gets the revision of the removal) */
-    /* Called once on the writer thread, after the commit is durable and visible to readers (or has failed): do
-     * nothing there but hand over to a thread of one's own. */
+    struct object
+        *object; /* the new version, one reference taken over; for STORE_REMOVE the last state to
+                    show to watchers (its text gets the revision of the removal) */
+    /* Called once on the writer thread, after the commit is durable and visible to readers (or has
+     * failed): do nothing there but hand over to a thread of one's own. */
     void (*on_done)(struct store_write *w);
 
     /* Results, valid from on_done on. */
-    int result; /* 0; -EEXIST create of a key that exists; -ENOENT gone; -ESTALE another revision; -ENOSPC disk full; -EIO;
-                   -EINVAL no valid key, or an object larger than OBJECT_MAX_BYTES */
+    int result; /* 0; -EEXIST create of a key that exists; -ENOENT gone; -ESTALE another revision;
+                   -ENOSPC disk full; -EIO; -EINVAL no valid key, or an object larger than
+                   OBJECT_MAX_BYTES */
     int64_t revision;
-    struct object *committed; /* with one reference for the submitter; on -EEXIST and -ESTALE: the current version */
+    struct object *committed; /* with one reference for the submitter; on -EEXIST and -ESTALE: the
+                                 current version */
 
     struct list link; /* the store's */
 };
@@ -79,11 +84,12 @@ struct object *store_get(struct store *s, struct str key);
 
 struct store_range {
     struct str collection;
-    struct str namespace;   /* STR_NONE: all */
-    struct str after;       /* "<namespace>/<name>" to begin behind; STR_NONE: from the start */
-    int64_t at;             /* 0: newest; else the state at that revision */
-    size_t limit;           /* 0: no limit on objects */
-    /* Objects for which this says false are left out and do not count against the limit. NULL: take all. */
+    struct str namespace; /* STR_NONE: all */
+    struct str after;     /* "<namespace>/<name>" to begin behind; STR_NONE: from the start */
+    int64_t at;           /* 0: newest; else the state at that revision */
+    size_t limit;         /* 0: no limit on objects */
+    /* Objects for which this says false are left out and do not count against the limit. NULL: take
+     * all. */
     bool (*filter)(void *ctx, const struct object *o);
     void *ctx;
 };
@@ -91,9 +97,10 @@ struct store_range {
 struct store_page {
     struct object **objects; /* heap, each with a reference */
     size_t n;
-    int64_t revision;     /* the state that was read */
+    int64_t revision; /* the state that was read */
     bool has_more;
-    int64_t n_remaining;  /* objects behind the page, counted without the filter's help; -1 when a filter is set */
+    int64_t n_remaining; /* objects behind the page, counted without the filter's help; -1 when a
+                            filter is set */
 };
 
 /* -ERANGE: `at` is compacted; -EAGAIN: `at` is in the future. */
@@ -112,14 +119,16 @@ struct store_event {
     enum store_event_type type;
     int64_t revision;
     struct str collection; /* interned: lives as long as the store */
-    struct object *object;   /* the new version; for DELETED the last state with the revision of the removal */
+    struct object
+        *object; /* the new version; for DELETED the last state with the revision of the removal */
     struct object *previous; /* NULL for ADDED */
 };
 
 /* A follower sees every commit after its start, in revision order, without gap or repeat. */
 struct store_follower {
-    /* Called on the writer thread (or in store_follow() for the past), one call per commit group, events in order;
-     * take references on what is kept. `revision` is the newest revision the group reached. No store call inside. */
+    /* Called on the writer thread (or in store_follow() for the past), one call per commit group,
+     * events in order; take references on what is kept. `revision` is the newest revision the group
+     * reached. No store call inside. */
     void (*on_events)(struct store_follower *f, struct store_event *const *events, size_t n_events,
                       int64_t revision);
     struct list link; /* the store's */
@@ -130,15 +139,16 @@ void store_follow(struct store *s, struct store_follower *f, int64_t *ret_revisi
 /* After return on_events is not running and will not be called again. */
 void store_unfollow(struct store *s, struct store_follower *f);
 
-/* Events of one collection with from < revision <= to, oldest first, each with a reference, in a heap array. -ERANGE when
- * `from` is older than what is remembered. */
+/* Events of one collection with from < revision <= to, oldest first, each with a reference, in a
+ * heap array. -ERANGE when `from` is older than what is remembered. */
 int store_history(struct store *s, struct str collection, int64_t from, int64_t to,
                   struct store_event ***ret_events, size_t *ret_n);
 
 /* ---- upkeep ------------------------------------------------------------------------------- */
 
-/* Forgets what came before the revision `before` (clamped to the newest): reads and feeds may still begin at it, and
- * store_compacted() is the one below. Done by the store itself by age and size. Not from on_done or on_events. */
+/* Forgets what came before the revision `before` (clamped to the newest): reads and feeds may still
+ * begin at it, and store_compacted() is the one below. Done by the store itself by age and size.
+ * Not from on_done or on_events. */
 void store_compact(struct store *s, int64_t before);
 
 struct store_stats {
@@ -150,7 +160,8 @@ struct store_stats {
 };
 void store_stats(struct store *s, struct store_stats *ret_stats);
 
-/* A consistent copy while the server runs (from any process): store_backup(from, to). Refuses to overwrite.
- * store_restore() checks the copy, refuses while a server has the data, and keeps the old file beside it as *.before-restore. */
+/* A consistent copy while the server runs (from any process): store_backup(from, to). Refuses to
+ * overwrite. store_restore() checks the copy, refuses while a server has the data, and keeps the
+ * old file beside it as *.before-restore. */
 int store_backup(const char *path, const char *to, char **ret_error);
 int store_restore(const char *from, const char *path, char **ret_error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head of a stored text, as it may come from a damaged file: what is accepted must be usable. */
+/* The head of a stored text, as it may come from a damaged file: what is accepted must be usable.
+ */
 #include "api/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a fuzz target over every file of a corpus directory; crashes and sanitizer reports are the failures. An
- * empty or missing corpus fails: it would prove nothing. */
+/* Runs a fuzz target over every file of a corpus directory; crashes and sanitizer reports are the
+ * failures. An empty or missing corpus fails: it would prove nothing. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -16,8 +16,10 @@ static struct object *object_of(const char *text)
 }
 
 #define OBJECT \
-    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\",\"uid\":\"u\"," \
-    "\"resourceVersion\":\"\",\"labels\":{\"app\":\"web\",\"n\":\"7\",\"empty\":\"\"}},\"data\":{\"mode\":\"off\"}}"
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\",\"namespace\":" \
+    "\"n\",\"uid\":\"u\"," \
+    "\"resourceVersion\":\"\",\"labels\":{\"app\":\"web\",\"n\":\"7\",\"empty\":\"\"}},\"data\":{" \
+    "\"mode\":\"off\"}}"
 
 TEST(label_selectors_match_as_kubernetes_does)
 {
@@ -25,12 +27,28 @@ TEST(label_selectors_match_as_kubernetes_does)
         const char *text;
         bool matches;
     } cases[] = {
-        {"", true},          {"app", true},          {"app=web", true},         {"app==web", true},
-        {"app!=web", false}, {"other!=x", true},     {"!other", true},          {"!app", false},
-        {"app in (web,x)", true}, {"app notin (web)", false}, {"other notin (x)", true}, {"n>6", true},
-        {"n>7", false},      {"n<8", true},          {"app>1", false},          {"empty=", true},
-        {"empty=,app", true}, {"app=", false},       {" app = web , n in ( 7 ) ", true}, {"app in ()", false},
-        {"in", false},       {"app=web,app=db", false},
+        {"", true},
+        {"app", true},
+        {"app=web", true},
+        {"app==web", true},
+        {"app!=web", false},
+        {"other!=x", true},
+        {"!other", true},
+        {"!app", false},
+        {"app in (web,x)", true},
+        {"app notin (web)", false},
+        {"other notin (x)", true},
+        {"n>6", true},
+        {"n>7", false},
+        {"n<8", true},
+        {"app>1", false},
+        {"empty=", true},
+        {"empty=,app", true},
+        {"app=", false},
+        {" app = web , n in ( 7 ) ", true},
+        {"app in ()", false},
+        {"in", false},
+        {"app=web,app=db", false},
     };
     ARENA_AUTO a = arena_new();
     CLEANUP(object_unrefp) struct object *o = object_of(OBJECT);
@@ -55,7 +73,8 @@ TEST(bad_label_selectors_are_refused_in_known_words)
         {"a,,b", "found ',', expected: identifier after ','"},
         {"a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"},
         {"!", "unable to parse requirement: found '', expected: identifier"},
-        {"n>x", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, the value must be "
+        {"n>x", "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' "
+                "operators, the value must be "
                 "an integer"},
     };
     ARENA_AUTO a = arena_new();
@@ -80,9 +99,9 @@ TEST(field_selectors_know_the_fields_of_their_kind)
         const char *text;
         int result; /* 1 matches, 0 does not, < 0 refused */
     } cases[] = {
-        {"metadata.name=a", 1},          {"metadata.name!=a", 0},  {"metadata.namespace==n", 1},
-        {"data.mode=off", 1},            {"data.mode!=off", 0},    {"data.mode=on,metadata.name=a", 0},
-        {"metadata.name", -EINVAL},      {"nope=1", -EINVAL},      {"metadata.name=a\\,b", 0},
+        {"metadata.name=a", 1},     {"metadata.name!=a", 0}, {"metadata.namespace==n", 1},
+        {"data.mode=off", 1},       {"data.mode!=off", 0},   {"data.mode=on,metadata.name=a", 0},
+        {"metadata.name", -EINVAL}, {"nope=1", -EINVAL},     {"metadata.name=a\\,b", 0},
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct selector s = {0};
@@ -107,9 +126,17 @@ TEST(head_of_a_text_is_found_and_moves_with_its_revision)
 TEST(texts_that_are_not_ours_are_refused)
 {
     static const char *const cases[] = {
-        "", "{", "{}", "[]", "null", "{\"kind\":\"x\"}", "{\"apiVersion\":\"v1\",\"kind\":\"x\"}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{}}", "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"name\":\"a",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"resourceVersion\":\"\",\"labels\":[1]}}",
+        "",
+        "{",
+        "{}",
+        "[]",
+        "null",
+        "{\"kind\":\"x\"}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"x\"}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{}}",
+        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"name\":\"a",
+        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"resourceVersion\":\"\",\"labels\":["
+        "1]}}",
         "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"resourceVersion\":\"\",\"x\":}}",
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -130,7 +157,8 @@ TEST(paths_are_taken_apart)
         {"/api/v1/namespaces/x/status", true, "", "v1", "namespaces", "", "x", "status"},
         {"/api/v1/namespaces/x/configmaps", true, "", "v1", "configmaps", "x", "", ""},
         {"/api/v1/namespaces/x/configmaps/y", true, "", "v1", "configmaps", "x", "y", ""},
-        {"/apis/a.org/v1/namespaces/x/things/y/scale", true, "a.org", "v1", "things", "x", "y", "scale"},
+        {"/apis/a.org/v1/namespaces/x/things/y/scale", true, "a.org", "v1", "things", "x", "y",
+         "scale"},
         {"/apis/a.org/v1/things/y", true, "a.org", "v1", "things", "", "y", ""},
         {"/apis/a.org/v1", false, "", "", "", "", "", ""},
         {"/api//v1", false, "", "", "", "", "", ""},
@@ -155,7 +183,8 @@ TEST(paths_are_taken_apart)
 TEST(queries_leave_out_what_is_malformed)
 {
     ARENA_AUTO a = arena_new();
-    struct request_query q = request_parse_query(a, STR("a=1&b=x%20y&c&d=%zz&e=1;f=2&a=2&watch=true&no=false&g=a+b"));
+    struct request_query q =
+        request_parse_query(a, STR("a=1&b=x%20y&c&d=%zz&e=1;f=2&a=2&watch=true&no=false&g=a+b"));
     assert_str(request_parameter(&q, "a"), "1");
     assert_str(request_parameter(&q, "b"), "x y");
     assert_str(request_parameter(&q, "g"), "a b");
@@ -176,7 +205,8 @@ TEST(continue_tokens_come_back_and_others_do_not)
     assert_int_equal(continue_decode(a, token, &revision, &after), 0);
     assert_int_equal(revision, 77);
     assert_str(after, "ns/name");
-    static const char *const bad[] = {"", "garbage", "c2V0aDEg", "c2V0aDEgMCBhL2I", "c2V0aDEgeCBhL2I", "c2V0aDEgNyBhYg"};
+    static const char *const bad[] = {
+        "", "garbage", "c2V0aDEg", "c2V0aDEgMCBhL2I", "c2V0aDEgeCBhL2I", "c2V0aDEgNyBhYg"};
     for (size_t i = 0; i < N_ELEMENTS(bad); i++)
         assert_int_equal(continue_decode(a, str_of(bad[i]), &revision, &after), -EINVAL);
 }

@@ -72,7 +72,7 @@ TEST(slices_share_one_owner)
 TEST(map_keeps_what_was_put_and_not_removed)
 {
     CLEANUP(map_done) struct map m = {0};
-    char (*keys)[16] = mem_zalloc(sizeof(*keys) * N_KEYS);
+    char(*keys)[16] = mem_zalloc(sizeof(*keys) * N_KEYS);
     for (size_t i = 0; i < N_KEYS; i++) {
         (void) snprintf(keys[i], sizeof(keys[i]), "key-%zu", i);
         assert_null(map_put(&m, str_of(keys[i]), keys[i]));
@@ -104,7 +104,7 @@ TEST(list_may_lose_the_current_item_while_walked)
     list_init(&head);
     for (size_t i = 0; i < 4; i++)
         list_append(&head, &items[i].link);
-    LIST_FOR_EACH(&head, link)
+    LIST_FOR_EACH (&head, link)
         if (CONTAINER_OF(link, struct item, link)->value % 2)
             list_remove(link);
     assert_int_equal(CONTAINER_OF(list_pop_first(&head), struct item, link)->value, 0);

@@ -21,7 +21,8 @@ TEST(split_gives_every_part_but_none_behind_a_last_separator)
     static const struct {
         const char *text, *parts[4];
     } cases[] = {
-        {"a,b", {"a", "b"}}, {"a,,b", {"a", "", "b"}}, {"a,", {"a"}}, {",a", {"", "a"}}, {"", {0}}, {"a", {"a"}},
+        {"a,b", {"a", "b"}}, {"a,,b", {"a", "", "b"}}, {"a,", {"a"}}, {",a", {"", "a"}}, {"", {0}},
+        {"a", {"a"}},
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct str rest = str_of(cases[i].text), part = STR_NONE;
@@ -64,9 +65,12 @@ TEST(utf8_refuses_overlong_surrogate_and_cut_off)
         const char *text;
         bool is_good;
     } cases[] = {
-        {"plain", true},      {"\xc3\xa9", true},         {"\xe2\x82\xac", true},     {"\xf0\x9f\x98\x80", true},
-        {"\xc0\x80", false},  {"\xe0\x80\x80", false},    {"\xed\xa0\x80", false},    {"\xf4\x90\x80\x80", false},
-        {"\xe2\x82", false},  {"\x80", false},            {"a\xff", false},           {"\xf0\x80\x80\x80", false},
+        {"plain", true},         {"\xc3\xa9", true},
+        {"\xe2\x82\xac", true},  {"\xf0\x9f\x98\x80", true},
+        {"\xc0\x80", false},     {"\xe0\x80\x80", false},
+        {"\xed\xa0\x80", false}, {"\xf4\x90\x80\x80", false},
+        {"\xe2\x82", false},     {"\x80", false},
+        {"a\xff", false},        {"\xf0\x80\x80\x80", false},
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++)
         assert_int_equal(str_is_utf8(str_of(cases[i].text)), cases[i].is_good);

@@ -9,8 +9,13 @@
 
 TEST(base64_agrees_with_rfc_4648)
 {
-    static const char *const pairs[][2] = {{"", ""},         {"f", "Zg=="},     {"fo", "Zm8="},        {"foo", "Zm9v"},
-                                           {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
+    static const char *const pairs[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"}};
     ARENA_AUTO a = arena_new();
     for (size_t i = 0; i < N_ELEMENTS(pairs); i++) {
         struct str back = STR_NONE;
@@ -26,7 +31,8 @@ TEST(base64_says_where_it_is_wrong)
     static const struct {
         const char *text;
         size_t bad_at;
-    } cases[] = {{"%%%", 0}, {"Zg=", 3}, {"Zg", 2}, {"Zm9v=", 4}, {"Zm9vYg==x", 8}, {"Z", 1}, {"Zm\n8=", SIZE_MAX}};
+    } cases[] = {{"%%%", 0},       {"Zg=", 3}, {"Zg", 2},           {"Zm9v=", 4},
+                 {"Zm9vYg==x", 8}, {"Z", 1},   {"Zm\n8=", SIZE_MAX}};
     ARENA_AUTO a = arena_new();
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct str bytes = STR_NONE;
