@@ -123,6 +123,8 @@ TEST(head_of_a_text_is_found_and_moves_with_its_revision)
     assert_str(object_span(last, last->head.labels[1].key), "n");
 }
 
+#define HEAD "{\"apiVersion\":\"v1\",\"kind\":\"x\""
+
 TEST(texts_that_are_not_ours_are_refused)
 {
     static const char *const cases[] = {
@@ -132,12 +134,12 @@ TEST(texts_that_are_not_ours_are_refused)
         "[]",
         "null",
         "{\"kind\":\"x\"}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\"}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"name\":\"a",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"resourceVersion\":\"\",\"labels\":["
-        "1]}}",
-        "{\"apiVersion\":\"v1\",\"kind\":\"x\",\"metadata\":{\"resourceVersion\":\"\",\"x\":}}",
+        (HEAD "}"),
+        (HEAD ",\"metadata\":{}}"),
+        (HEAD ",\"metadata\":{\"name\":\"a"),
+        (HEAD ",\"metadata\":{\"resourceVersion\":\"\",\"labels\":[1]}}"),
+        (HEAD ",\"metadata\":{\"resourceVersion\":\"\",\"x\":}}"),
+        (HEAD ",\"metadata\":{\"resourceVersion\":\"12\"}}"),
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct object_head head = {0};
