@@ -91,8 +91,11 @@ static bool is_not_stopping(void *ctx, char *reason)
 static void add_checks(struct server *s)
 {
     health_init(&s->health);
-    /* The store answers under the name that tools look for. */
-    health_add(&s->health, &(struct health_check){STR("etcd"), HEALTH_ALL, store_is_healthy, s});
+    /* The store answers under the name that tools look for. A full disk makes the server unready,
+     * not dead: a restart would not help, and reads go on. */
+    health_add(&s->health, &(struct health_check){STR("etcd"), HEALTH_LIVEZ, NULL, NULL});
+    health_add(&s->health, &(struct health_check){STR("etcd"), HEALTH_READYZ | HEALTH_HEALTHZ,
+                                                  store_is_healthy, s});
     health_add(&s->health,
                &(struct health_check){STR("etcd-readiness"), HEALTH_READYZ, store_is_healthy, s});
     health_add(&s->health,

@@ -86,9 +86,9 @@ struct str write_manager(struct call *c)
 
 /* ---- identity ----------------------------------------------------------------------------- */
 
-int write_check_identity(struct call *c, struct json *object)
+int write_check_names(struct call *c, const struct json *object)
 {
-    struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
+    const struct json *meta = json_get(object, STR("metadata"));
     struct str namespace = json_get_str(meta, STR("namespace"));
     struct str name = json_get_str(meta, STR("name"));
     if (c->in.verb != VERB_CREATE) {
@@ -108,6 +108,15 @@ int write_check_identity(struct call *c, struct json *object)
         return status_bad_request(&c->status,
                                   "the namespace of the provided object does not match the "
                                   "namespace sent on the request");
+    return 0;
+}
+
+int write_check_identity(struct call *c, struct json *object)
+{
+    int r = write_check_names(c, object);
+    if (r < 0)
+        return r;
+    struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     if (c->kind->is_namespaced)
         (void) json_set(c->arena, meta, STR("namespace"), json_string(c->in.path.namespace));
     else

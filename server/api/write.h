@@ -33,5 +33,7 @@ struct patch_error;
 int patch_fail(struct call *c, const struct patch_error *e);
 /* 409 of server-side apply. */
 int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflicts);
-/* The namespace of the object must be the request's (filled in when absent); its name the URL's. */
+/* The namespace of the object must be the request's if it names one, its name the URL's. */
+int write_check_names(struct call *c, const struct json *object);
+/* As write_check_names(), and fills the namespace in. */
 int write_check_identity(struct call *c, struct json *object);

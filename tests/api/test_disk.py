@@ -96,6 +96,7 @@ def check_full(s, made):
     assert s.ok("GET", f"{CONFIGMAPS}/{made[0]}")["data"]["text"] == BLOB
     status, text = s.request("GET", "/readyz")
     assert status == 500 and "[-]etcd failed" in text, (status, text)
+    assert s.request("GET", "/livez")[0] == 200, "a restart would not help"
     status, text = s.request("GET", "/readyz/etcd")
     assert status == 500 and "the disk is full" in text, (status, text)
     for method, body in (("PUT", configmap(made[0], BLOB + BLOB)), ("DELETE", None)):

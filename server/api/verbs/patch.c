@@ -83,16 +83,16 @@ int patch_fail_conflicts(struct call *c, const struct managed_conflict *conflict
 static int build_applied(struct call *c, const struct json *old, struct json **ret_new)
 {
     struct patch *p = patch_of(c);
-    struct json config = json_clone(c->arena, p->value);
+    const struct json *config = p->value;
     struct managed_options options = write_managed_options(c);
-    int r = check_applied_type(c, &config);
+    int r = check_applied_type(c, config);
     if (r == 0)
         r = body_check_duplicates(c, p->duplicates);
     if (r == 0)
-        r = write_check_identity(c, &config);
+        r = write_check_names(c, config);
     if (r == 0 && old)
-        r = check_patched_revision(c, old, &config);
-    struct str uid = json_str(json_at(&config, "metadata", "uid", NULL));
+        r = check_patched_revision(c, old, config);
+    struct str uid = json_str(json_at(config, "metadata", "uid", NULL));
     if (r == 0 && !old && uid.n)
         r = status_conflict(&c->status, c->kind, c->in.path.name,
                             "uid mismatch: the provided object specified uid %.*s, and no existing "
@@ -102,8 +102,7 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
         return r;
     struct managed_conflict *conflicts = NULL;
     struct str error = STR_NONE;
-    /* Messages name the configuration as it was sent. */
-    r = managed_apply(c->arena, old, p->value, p->force, &options, ret_new, &conflicts, &error);
+    r = managed_apply(c->arena, old, config, p->force, &options, ret_new, &conflicts, &error);
     if (r == -EEXIST)
         return patch_fail_conflicts(c, conflicts);
     if (r < 0)
