@@ -427,10 +427,15 @@ bool selector_matches(const struct selector *s, const struct object *o)
     return true;
 }
 
-struct str selector_name(const struct selector *s)
+static bool selects(void *ctx, const struct object *o)
 {
-    for (size_t i = 0; i < s->n_fields; i++)
-        if (s->fields[i].op == SELECT_IN && str_is(s->fields[i].key, "metadata.name"))
-            return s->fields[i].values[0];
-    return STR_NONE;
+    return selector_matches(ctx, o);
+}
+
+void selector_restrict(struct selector *s, struct store_range *range)
+{
+    if (selector_is_empty(s))
+        return;
+    range->filter = selects;
+    range->ctx = s;
 }

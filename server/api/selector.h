@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/kind.h"
-#include "store/object.h"
+#include "store/store.h"
 
 #define SELECTOR_MAX_BYTES ((size_t) 64 * 1024)
 
@@ -44,5 +44,5 @@ static inline bool selector_is_empty(const struct selector *s)
     return s->n_labels == 0 && s->n_fields == 0;
 }
 bool selector_matches(const struct selector *s, const struct object *o);
-/* The value that `metadata.name=` demands, or STR_NONE: such a list is one look-up. */
-struct str selector_name(const struct selector *s);
+/* Lets the range show only what s selects; s must outlive the listing. */
+void selector_restrict(struct selector *s, struct store_range *range);

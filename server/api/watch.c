@@ -416,11 +416,6 @@ static struct channel *channel_of(struct watch_hub *h, struct str collection)
     return channel;
 }
 
-static bool selects(void *ctx, const struct object *o)
-{
-    return selector_matches(ctx, o);
-}
-
 static void set_times(struct watcher *w)
 {
     int64_t now_ms = loop_now_ms(w->hub->loop);
@@ -436,10 +431,7 @@ static void load_initial(struct watcher *w)
 {
     struct watch_request *r = &w->request;
     struct store_range range = {.collection = r->collection, .namespace = r->namespace};
-    if (!selector_is_empty(&r->options.selector)) {
-        range.filter = selects;
-        range.ctx = &r->options.selector;
-    }
+    selector_restrict(&r->options.selector, &range);
     (void) store_list(api_store(w->hub->api), &range,
                       &w->initial); /* the newest state always exists */
     w->after = w->initial.revision;

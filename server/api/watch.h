@@ -8,7 +8,6 @@
 #include "api/list_options.h"
 #include "api/reply.h"
 
-#define WATCH_QUEUE_MAX_BYTES ((size_t) 4 * 1024 * 1024)
 #define WATCH_MIN_TIMEOUT_S \
     1800 /* without timeoutSeconds: between this and twice of it, at random */
 

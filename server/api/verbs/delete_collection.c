@@ -27,11 +27,6 @@ struct sweep {
     int n_rounds;
 };
 
-static bool selects(void *ctx, const struct object *o)
-{
-    return selector_matches(ctx, o);
-}
-
 static void finish(struct sweep *s)
 {
     struct call *c = s->call;
@@ -130,10 +125,7 @@ static int list(struct call *c, struct sweep *s)
                                 .namespace =
                                     c->in.path.namespace.n ? c->in.path.namespace : STR_NONE,
                                 .limit = (size_t) o.limit};
-    if (!selector_is_empty(&o.selector)) {
-        range.filter = selects;
-        range.ctx = &o.selector;
-    }
+    selector_restrict(&o.selector, &range);
     return store_list(api_store(c->api), &range, &s->page);
 }
 

@@ -6,11 +6,6 @@
 #include "api/list_options.h"
 #include "api/reply.h"
 
-static bool selects(void *ctx, const struct object *o)
-{
-    return selector_matches(ctx, o);
-}
-
 #define LIST_TOO_OLD \
     "The provided continue parameter is too old to display a consistent list result. You can " \
     "start a new " \
@@ -78,10 +73,7 @@ void verb_list(struct call *c)
     }
     range.namespace = c->in.path.namespace.n ? c->in.path.namespace : STR_NONE;
     range.limit = (size_t) o.limit;
-    if (!selector_is_empty(&o.selector)) {
-        range.filter = selects;
-        range.ctx = &o.selector;
-    }
+    selector_restrict(&o.selector, &range);
     int r = store_list(api_store(c->api), &range, &page);
     if (r < 0) {
         (void) fail_range(c, &o, &range, r);
