@@ -12,8 +12,7 @@
 #define CRD_COLLECTION STR("customresourcedefinitions.apiextensions.k8s.io")
 
 struct api {
-    struct store *store;
-    const struct clock *clock;
+    struct api_options options;
     struct quota_ledger *quota_ledger;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
@@ -43,7 +42,7 @@ static struct registry *build(struct api *api, struct str *ret_error)
     ARENA_AUTO a = arena_new();
     CLEANUP(store_page_done) struct store_page page = {0};
     struct store_range range = {.collection = CRD_COLLECTION};
-    if (store_list(api->store, &range, &page) < 0)
+    if (store_list(api->options.store, &range, &page) < 0)
         return NULL;
     const struct json **crds = ARENA_ARRAY(a, const struct json *, page.n + 1);
     size_t n = 0;
@@ -59,8 +58,7 @@ int api_new(const struct api_options *o, struct api **ret_api, char **ret_error)
 {
     struct api *api = NEW(struct api);
     struct str error = STR_NONE;
-    api->store = o->store;
-    api->clock = o->clock;
+    api->options = *o;
     api->quota_ledger = quota_ledger_new();
     (void) pthread_rwlock_init(&api->lock, NULL);
     (void) pthread_mutex_init(&api->refreshing, NULL);
@@ -89,12 +87,22 @@ void api_free(struct api *api)
 
 struct store *api_store(struct api *api)
 {
-    return api->store;
+    return api->options.store;
 }
 
 const struct clock *api_clock(struct api *api)
 {
-    return api->clock;
+    return api->options.clock;
+}
+
+struct authenticator *api_authenticator(struct api *api)
+{
+    return api->options.authenticator;
+}
+
+struct rbac *api_rbac(struct api *api)
+{
+    return api->options.rbac;
 }
 
 struct quota_ledger *api_quota_ledger(struct api *api)

@@ -8,10 +8,14 @@
 
 struct api;
 struct quota_ledger;
+struct authenticator;
+struct rbac;
 
 struct api_options {
     struct store *store;
     const struct clock *clock;
+    struct authenticator *authenticator; /* what TokenReview asks */
+    struct rbac *rbac;
 };
 
 /* Builds the registry from the compiled-in kinds and the CRDs in the store. Failure: *ret_error
@@ -22,6 +26,8 @@ void api_free(struct api *api);
 struct store *api_store(struct api *api);
 const struct clock *api_clock(struct api *api);
 struct quota_ledger *api_quota_ledger(struct api *api);
+struct authenticator *api_authenticator(struct api *api);
+struct rbac *api_rbac(struct api *api);
 /* The kinds as they are now, with a reference. From any thread. */
 struct registry *api_registry(struct api *api);
 /* Reads the CRDs again and swaps the registry when they changed; called after a CRD was written. */

@@ -58,10 +58,11 @@ void call_input_copy(struct arena *a, struct call_input *in)
     struct str *const strings[] = {&in->path.group,       &in->path.version,   &in->path.resource,
                                    &in->path.subresource, &in->path.namespace, &in->path.name,
                                    &in->path.extra,       &in->accept,         &in->content_type,
-                                   &in->user_agent,       &in->user.name};
+                                   &in->user_agent};
     for (size_t i = 0; i < N_ELEMENTS(strings); i++)
         if (strings[i]->p)
             *strings[i] = arena_str(a, *strings[i]);
+    in->user = user_copy(a, &in->user);
     struct request_parameter *copies = ARENA_ARRAY(a, struct request_parameter, in->query.n + 1);
     for (size_t i = 0; i < in->query.n; i++) {
         copies[i].name = arena_str(a, in->query.parameters[i].name);

@@ -11,15 +11,10 @@
 #include "api/request.h"
 #include "api/selector.h"
 #include "api/status.h"
+#include "api/user.h"
 #include "store/store.h"
 
 struct quota_pending;
-
-struct user {
-    struct str name;
-    const struct str *groups;
-    size_t n_groups;
-};
 
 /* What a call was asked, filled by its host. Strings live as long as the call's arena. */
 struct call_input {
@@ -38,6 +33,12 @@ void call_input_copy(struct arena *a, struct call_input *in);
 struct call_warning {
     struct str text;
     struct call_warning *next;
+};
+
+/* What admission webhooks want to see in the audit log. */
+struct call_annotation {
+    struct str key, value;
+    struct call_annotation *next;
 };
 
 /* The answer: a whole body, or a watch that the host streams. */
@@ -63,6 +64,11 @@ struct call {
     struct status status; /* code != 0: the call has failed */
     struct call_reply reply;
     struct call_warning *warnings, **last_warning;
+    struct call_annotation *annotations;
+
+    /* The host's thread may wait for another server (a webhook). A call that has to and may not
+     * ends with must_block set and is run again where it may. */
+    bool may_block, must_block;
 
     /* The host's. resume is called on another thread and must lead to call_continue() on the host's
      * own; on_done is the end. */
@@ -108,6 +114,9 @@ void verb_get(struct call *c);
 void verb_list(struct call *c);
 void verb_watch(struct call *c);
 void verb_create(struct call *c);
+/* A create of what is answered and not stored. */
+bool verb_reviews(const struct call *c);
+void verb_review(struct call *c);
 void verb_update(struct call *c);
 void verb_patch(struct call *c);
 void verb_delete(struct call *c);

@@ -334,7 +334,8 @@ static void handle_resource(struct door *door, struct http_exchange *x, struct c
         reply_status(x, &st);
         return;
     }
-    if (access_check_resource(&in->user, in, &st) < 0) {
+    struct str reason = STR_NONE;
+    if (access_check_resource(api_rbac(door->api), in, &st, &reason) < 0) {
         reply_status(x, &st);
         return;
     }
@@ -406,7 +407,9 @@ static void handle_path(struct door *door, struct http_exchange *x, struct call_
     struct status st;
     struct document_reply d = {0};
     status_init(&st, http_arena(x));
-    int r = access_check_path(&in->user, http_request(x)->method_text, path, &st);
+    struct str reason = STR_NONE;
+    int r = access_check_path(api_rbac(door->api), &in->user, http_request(x)->method_text, path,
+                              &st, &reason);
     if (r == 0)
         r = find_document(door, x, path, &d, &st);
     if (r == 0)
@@ -429,7 +432,10 @@ void door_on_request(void *ctx, struct http_exchange *x)
     struct str path = STR_NONE;
     struct status st;
     status_init(&st, a);
-    if (access_user(r, &in.user, &st) < 0) {
+    struct user real = {0};
+    bool impersonates = false;
+    if (access_authenticate(api_authenticator(door->api), r, false, &real, &st) < 0 ||
+        access_impersonate(api_rbac(door->api), r, &real, &in.user, &impersonates, &st) < 0) {
         reply_status(x, &st);
         return;
     }

@@ -23,8 +23,14 @@ struct hook_context {
     void *request; /* opaque to hooks */
 };
 
+struct call;
+
 struct kind_hooks {
     struct str group, plural;
+    /* Objects that are answered and never stored (reviews), and what is posted to a subresource
+     * (token; c->subresource is set then). Completes the object and returns 0, or fills c->status.
+     */
+    int (*review)(struct call *c, struct json *object);
     /* Defaults that a schema cannot express, and folding of write-only fields (stringData). Runs
      * before managedFields are written, so what it adds belongs to the writer; what prepare() adds
      * does not. */

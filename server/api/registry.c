@@ -148,6 +148,13 @@ static struct registry_version *version_of(struct registry *r, struct registry_g
     return last;
 }
 
+static void add_name(struct registry *r, const struct kind *k)
+{
+    const struct str name =
+        arena_printf(r->arena, "%.*s/%.*s", STR_ARG(k->api_version), STR_ARG(k->kind));
+    map_put(&r->names, name, (void *) k);
+}
+
 static void add_served(struct registry *r, const struct kind *k)
 {
     struct registry_version *v = version_of(r, group_of(r, k), k);
@@ -157,21 +164,22 @@ static void add_served(struct registry *r, const struct kind *k)
     const struct str key = arena_printf(r->arena, "%.*s/%.*s/%.*s", STR_ARG(k->group),
                                         STR_ARG(k->version), STR_ARG(k->plural));
     map_put(&r->kinds, key, (void *) k);
-    const struct str name =
-        arena_printf(r->arena, "%.*s/%.*s", STR_ARG(k->api_version), STR_ARG(k->kind));
-    map_put(&r->names, name, (void *) k);
+    add_name(r, k);
 }
 
-/* `kinds` is sorted. A collection that another kind reads through a conversion belongs to the kind
- * without one. */
+/* `kinds` is sorted. A kind without verbs has no path of its own: it is what a subresource speaks.
+ * What cannot be read is not stored. A collection that another kind reads through a conversion
+ * belongs to the kind without one. */
 static void index_kinds(struct registry *r, const struct kind **kinds, size_t n_kinds)
 {
     r->groups = ARENA_ARRAY(r->arena, struct registry_group, n_kinds);
     for (size_t i = 0; i < n_kinds; i++) {
         const struct kind *k = kinds[i];
-        if (k->is_served && !registry_find(r, k->group, k->version, k->plural))
+        if (!k->verbs)
+            add_name(r, k);
+        else if (k->is_served && !registry_find(r, k->group, k->version, k->plural))
             add_served(r, k);
-        if (k->is_storage && !k->from_stored && !map_get(&r->collections, k->collection))
+        if (k->is_storage && k->verbs & VERB_BIT(VERB_GET) && !k->from_stored && !map_get(&r->collections, k->collection))
             map_put(&r->collections, k->collection, (void *) k);
     }
 }

@@ -38,7 +38,8 @@ struct registry *registry_ref(struct registry *r);
 void registry_unref(struct registry *r);
 DEFINE_CLEANUP(struct registry *, registry_unref)
 
-/* Served kinds only; NULL when there is none. */
+/* Served kinds only; NULL when there is none. By its kind's name also what only a subresource
+ * speaks (TokenRequest). */
 const struct kind *registry_find(const struct registry *r, struct str group, struct str version,
                                  struct str plural);
 const struct kind *registry_find_kind(const struct registry *r, struct str api_version,

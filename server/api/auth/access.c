@@ -5,10 +5,7 @@
 
 static bool is_master(const struct user *u)
 {
-    for (size_t i = 0; i < u->n_groups; i++)
-        if (str_is(u->groups[i], GROUP_MASTERS))
-            return true;
-    return false;
+    return user_has_group(u, STR(GROUP_MASTERS));
 }
 
 static bool is_anonymous(const struct user *u)
@@ -46,33 +43,46 @@ static bool asks_impersonation(const struct http_request *r)
     return false;
 }
 
-int access_user(const struct http_request *r, struct user *ret_user, struct status *st)
+int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
+                        struct user *ret_user, struct status *st)
 {
-    struct user u = connection_user(r->peer);
-    *ret_user = u;
-    if (r->peer->certificate_rejected)
-        return status_unauthorized(st);
-    if (!asks_impersonation(r))
+    (void) auth;
+    (void) may_block;
+    *ret_user = connection_user(r->peer);
+    return r->peer->certificate_rejected ? status_unauthorized(st) : 0;
+}
+
+int access_impersonate(struct rbac *rbac, const struct http_request *r, const struct user *real,
+                       struct user *ret_user, bool *ret_impersonates, struct status *st)
+{
+    (void) rbac;
+    *ret_user = *real;
+    *ret_impersonates = asks_impersonation(r);
+    if (!*ret_impersonates)
         return 0;
     struct str name = http_request_header(r, STR("impersonate-user"));
-    if (is_anonymous(&u))
+    if (is_anonymous(real))
         return status_unauthorized(st);
-    if (!is_master(&u))
+    if (!is_master(real))
         return status_fail(st, 403, "Forbidden",
                            "users \"%.*s\" is forbidden: User \"%.*s\" cannot impersonate resource "
                            "\"users\" in API group \"\" at the cluster scope",
-                           STR_ARG(name), STR_ARG(u.name));
+                           STR_ARG(name), STR_ARG(real->name));
     if (!name.n)
         return status_bad_request(st,
                                   "requested impersonation without the header Impersonate-User");
-    ret_user->name = name;
+    *ret_user = (struct user){.name = name};
     ret_user->n_groups = impersonated_groups(r, st->arena, &ret_user->groups);
     return 0;
 }
 
-int access_check_resource(const struct user *u, const struct call_input *in, struct status *st)
+int access_check_resource(struct rbac *rbac, const struct call_input *in, struct status *st,
+                          struct str *ret_reason)
 {
+    const struct user *u = &in->user;
     const struct request_path *p = &in->path;
+    (void) rbac;
+    *ret_reason = STR("");
     if (is_master(u))
         return 0;
     if (is_anonymous(u))
@@ -111,8 +121,11 @@ static bool is_public(struct str path)
     return false;
 }
 
-int access_check_path(const struct user *u, struct str method, struct str path, struct status *st)
+int access_check_path(struct rbac *rbac, const struct user *u, struct str method, struct str path,
+                      struct status *st, struct str *ret_reason)
 {
+    (void) rbac;
+    *ret_reason = STR("");
     static const struct {
         const char *method, *verb;
     } verbs[] = {{"GET", "get"}, {"HEAD", "head"},   {"POST", "post"},

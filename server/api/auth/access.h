@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is asking, and may they: client certificates (CN is the user, O the groups). Members of
- * system:masters may do everything; everybody may ask for health and version; nobody else may do
- * anything. */
+/* Who is asking, and may they: the client certificate (CN is the user, O the groups) or bearer
+ * token of a request, the user it impersonates, and the refusals in kube-apiserver's words. */
 #pragma once
 
+#include "api/auth/rbac.h"
 #include "api/call.h"
+#include "api/token/authenticate.h"
 
-#define GROUP_MASTERS "system:masters"
-#define USER_ANONYMOUS "system:anonymous"
+/* The user of a request before impersonation: certificate, else bearer token, else anonymous. 0;
+ * 401 in st; -EAGAIN with st empty: the token's issuer must be asked, call again with may_block on
+ * a thread that may. The user's strings live in st's arena or as long as the request. */
+int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
+                        struct user *ret_user, struct status *st);
 
-/* The user of a request: the connection's, or the one it impersonates (Impersonate-User, -Group),
- * which only a member of system:masters may. Strings live as long as the request. 401, 403 or 400
- * in st. */
-int access_user(const struct http_request *r, struct user *ret_user, struct status *st);
+/* The user that a request impersonates (Impersonate-User, -Group, -Uid, -Extra-*), if any and if
+ * `real` may: *ret_user is real otherwise. 400 or 403 in st. */
+int access_impersonate(struct rbac *rbac, const struct http_request *r, const struct user *real,
+                       struct user *ret_user, bool *ret_impersonates, struct status *st);
 
-/* 0, or 401 or 403 in st. */
-int access_check_resource(const struct user *u, const struct call_input *in, struct status *st);
-int access_check_path(const struct user *u, struct str method, struct str path, struct status *st);
+/* 0, or 403 in st. The reason is as of rbac_allows(). */
+int access_check_resource(struct rbac *rbac, const struct call_input *in, struct status *st,
+                          struct str *ret_reason);
+int access_check_path(struct rbac *rbac, const struct user *u, struct str method, struct str path,
+                      struct status *st, struct str *ret_reason);

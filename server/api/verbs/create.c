@@ -25,5 +25,9 @@ void verb_create(struct call *c)
         call_fail(c);
         return;
     }
+    if (verb_reviews(c)) {
+        verb_review(c);
+        return;
+    }
     write_run(c, &(struct write_plan){.build = build, .must_create = true});
 }
