@@ -271,8 +271,10 @@ static void write_double(struct writer *w, struct str s, size_t indent, bool is_
     put(w, '"');
 }
 
-static void write_literal(struct writer *w, struct str s, size_t indent)
+/* Indented also at the top, where libyaml would take a first line without indent for the end. */
+static void write_literal(struct writer *w, struct str s, size_t outer)
 {
+    const size_t indent = MAX(outer, (size_t) INDENT);
     put(w, '|');
     if (s.p[0] == ' ' || s.p[0] == '\n')
         put(w, (char) ('0' + INDENT));
