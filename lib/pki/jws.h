@@ -17,7 +17,7 @@ struct jws_key *jws_key_rsa(struct str n, struct str e);
 struct jws_key *jws_key_p256(struct str x, struct str y);
 /* The public half of one of our own (P-256: ES256; RSA: RS256). */
 struct jws_key *jws_key_of(const struct pki_key *k);
-/* From PEM (public key, or certificate). */
+/* From PEM: a public key, a private one, or a certificate. */
 struct jws_key *jws_key_pem(struct str pem);
 void jws_key_free(struct jws_key *k);
 enum jws_algorithm jws_key_algorithm(const struct jws_key *k);
