@@ -28,6 +28,7 @@ static struct str explain_certificate(struct arena *a, const struct fetch_failur
     case X509_V_ERR_INVALID_PURPOSE:
         return STR("x509: certificate specifies an incompatible key usage");
     case X509_V_OK:
+    case X509_V_ERR_UNSPECIFIED: /* libcurl's, before it has looked at the chain */
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
         return arena_printf(a, "x509: certificate is not valid for %.*s", STR_ARG(name));
