@@ -43,6 +43,17 @@ static bool asks_impersonation(const struct http_request *r)
     return false;
 }
 
+struct str access_bearer_token(const struct http_request *r)
+{
+    struct str value = http_request_header(r, STR("authorization"));
+    static const struct str scheme = STR("bearer");
+    if (value.n <= scheme.n || value.p[scheme.n] != ' ' ||
+        !str_eq_nocase(str_sub(value, 0, scheme.n), scheme))
+        return STR_NONE;
+    struct str token = str_trim(str_from(value, scheme.n));
+    return token.n ? token : STR_NONE;
+}
+
 int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
                         struct user *ret_user, struct status *st)
 {
@@ -82,7 +93,8 @@ int access_check_resource(struct rbac *rbac, const struct call_input *in, struct
     const struct user *u = &in->user;
     const struct request_path *p = &in->path;
     (void) rbac;
-    *ret_reason = STR("");
+    if (ret_reason)
+        *ret_reason = STR("");
     if (is_master(u))
         return 0;
     if (is_anonymous(u))
@@ -121,25 +133,32 @@ static bool is_public(struct str path)
     return false;
 }
 
+struct str access_path_verb(struct str method)
+{
+    static const struct {
+        struct str method, verb;
+    } verbs[] = {{STR("GET"), STR("get")},         {STR("HEAD"), STR("head")},
+                 {STR("POST"), STR("post")},       {STR("PUT"), STR("put")},
+                 {STR("PATCH"), STR("patch")},     {STR("DELETE"), STR("delete")},
+                 {STR("OPTIONS"), STR("options")}, {STR("TRACE"), STR("trace")}};
+    for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
+        if (str_eq(method, verbs[i].method))
+            return verbs[i].verb;
+    return STR("other");
+}
+
 int access_check_path(struct rbac *rbac, const struct user *u, struct str method, struct str path,
                       struct status *st, struct str *ret_reason)
 {
     (void) rbac;
-    *ret_reason = STR("");
-    static const struct {
-        const char *method, *verb;
-    } verbs[] = {{"GET", "get"}, {"HEAD", "head"},   {"POST", "post"},
-                 {"PUT", "put"}, {"PATCH", "patch"}, {"DELETE", "delete"}};
+    if (ret_reason)
+        *ret_reason = STR("");
     if (is_master(u) || is_public(path))
         return 0;
     if (is_anonymous(u))
         return status_unauthorized(st);
-    const char *verb = "get";
-    for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
-        if (str_is(method, verbs[i].method))
-            verb = verbs[i].verb;
-    (void) status_fail(st, 403, "Forbidden", "forbidden: User \"%.*s\" cannot %s path \"%.*s\"",
-                       STR_ARG(u->name), verb, STR_ARG(path));
+    (void) status_fail(st, 403, "Forbidden", "forbidden: User \"%.*s\" cannot %.*s path \"%.*s\"",
+                       STR_ARG(u->name), STR_ARG(access_path_verb(method)), STR_ARG(path));
     st->has_details = true;
     return -EPERM;
 }

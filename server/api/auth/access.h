@@ -13,6 +13,9 @@
 int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
                         struct user *ret_user, struct status *st);
 
+/* The bearer token of a request; STR_NONE: it has none. */
+struct str access_bearer_token(const struct http_request *r);
+
 /* The user that a request impersonates (Impersonate-User, -Group, -Uid, -Extra-*), if any and if
  * `real` may: *ret_user is real otherwise. 400 or 403 in st. */
 int access_impersonate(struct rbac *rbac, const struct http_request *r, const struct user *real,
@@ -21,5 +24,7 @@ int access_impersonate(struct rbac *rbac, const struct http_request *r, const st
 /* 0, or 403 in st. The reason is as of rbac_allows(). */
 int access_check_resource(struct rbac *rbac, const struct call_input *in, struct status *st,
                           struct str *ret_reason);
+/* "get" for GET ...: what a method is called among rights to paths. */
+struct str access_path_verb(struct str method);
 int access_check_path(struct rbac *rbac, const struct user *u, struct str method, struct str path,
                       struct status *st, struct str *ret_reason);

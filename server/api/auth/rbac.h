@@ -27,3 +27,35 @@ struct access_question {
  * refused. It is made in `a` only if asked for. */
 bool rbac_allows(struct rbac *r, const struct access_question *q, struct arena *a,
                  struct str *ret_reason);
+
+/* ---- rules themselves ---------------------------------------------------------------------- */
+
+struct rbac_texts {
+    const struct str *items;
+    size_t n;
+};
+
+struct rbac_rule {
+    struct rbac_texts verbs, groups, resources, names, urls;
+};
+
+/* The rules of a Role or ClusterRole, in `a` with all their strings. */
+size_t rbac_parse_rules(struct arena *a, const struct json *rules,
+                        const struct rbac_rule **ret_rules);
+
+/* One verb on one thing, as a rule grants it: "*" stands for itself alone. */
+struct rbac_right {
+    struct str verb, group, resource;
+    struct str name; /* STR_NONE: whatever its name */
+    struct str url;  /* not STR_NONE: this instead of a resource */
+};
+
+/* What the roles bound to the user grant in a namespace ("": the cluster) includes this right.
+ * Membership in system:masters does not count. */
+bool rbac_covers(struct rbac *r, const struct user *u, struct str namespace,
+                 const struct rbac_right *right);
+
+/* Every rule that applies to the user in a namespace, those of the whole cluster included. A
+ * binding counts once. on_rule may not call anything of rbac; strings live for the call. */
+void rbac_visit_rules(struct rbac *r, const struct user *u, struct str namespace,
+                      void (*on_rule)(void *ctx, const struct rbac_rule *rule), void *ctx);
