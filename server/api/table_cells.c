@@ -61,6 +61,11 @@ static void cell_count_data(const struct table_cell *c)
     buf_printf(c->out, "%zu", n);
 }
 
+static void cell_count_webhooks(const struct table_cell *c)
+{
+    buf_printf(c->out, "%zu", json_count(json_get(c->object, STR("webhooks"))));
+}
+
 /* kind.group/name of the owner that is marked as controller. */
 static void cell_controller(const struct table_cell *c)
 {
@@ -348,6 +353,7 @@ static const struct table_function functions[] = {
     {"age", cell_age},
     {"created-at", cell_created_at},
     {"count-data", cell_count_data},
+    {"count-webhooks", cell_count_webhooks},
     {"controller", cell_controller},
     {"event-first-seen", cell_event_first_seen},
     {"event-last-seen", cell_event_last_seen},

@@ -21,3 +21,5 @@ extern const struct kind_hooks role_hooks;
 extern const struct kind_hooks clusterrole_hooks;
 extern const struct kind_hooks rolebinding_hooks;
 extern const struct kind_hooks clusterrolebinding_hooks;
+extern const struct kind_hooks mutatingwebhookconfiguration_hooks;
+extern const struct kind_hooks validatingwebhookconfiguration_hooks;

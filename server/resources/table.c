@@ -20,6 +20,8 @@ static const struct kind_hooks *const table[] = {
     &clusterrole_hooks,
     &rolebinding_hooks,
     &clusterrolebinding_hooks,
+    &mutatingwebhookconfiguration_hooks,
+    &validatingwebhookconfiguration_hooks,
     &customresourcedefinition_hooks,
 };
 
