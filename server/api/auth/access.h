@@ -21,10 +21,13 @@ struct str access_bearer_token(const struct http_request *r);
 int access_impersonate(struct rbac *rbac, const struct http_request *r, const struct user *real,
                        struct user *ret_user, bool *ret_impersonates, struct status *st);
 
-/* 0, or 403 in st. The reason is as of rbac_allows(). */
+/* 0, or 403 in st. The reason is as of rbac_allows(); NULL: nobody wants to know. */
 int access_check_resource(struct rbac *rbac, const struct call_input *in, struct status *st,
                           struct str *ret_reason);
 /* "get" for GET ...: what a method is called among rights to paths. */
 struct str access_path_verb(struct str method);
 int access_check_path(struct rbac *rbac, const struct user *u, struct str method, struct str path,
                       struct status *st, struct str *ret_reason);
+
+/* 403 in st with the words for what was asked. Returns -EPERM. */
+int access_forbid(const struct access_question *q, struct status *st);
