@@ -81,8 +81,13 @@ static int check(const char *path, const char *original, char **ret_error)
     struct index ix;
     struct sweep sweep = {0};
     index_init(&ix, /* floor= */ 1);
-    struct replay rp = {.ix = &ix, .sweep = &sweep, .path = original, .floor = disk_floor(d)};
+    struct replay rp = {.ix = &ix,
+                        .sweep = &sweep,
+                        .path = original,
+                        .floor = disk_floor(d),
+                        .leaves_sealed = true};
     r = disk_load(d, replay_one, &rp, ret_error);
+    replay_done(&rp);
     sweep_done(&sweep);
     index_done(&ix);
     return r;

@@ -3,17 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sqlite3.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "store/disk_internal.h"
 
 #define DISK_APPLICATION_ID 0x73657468 /* "seth" */
-#define DISK_FORMAT 1
 #define DISK_PAGE_BYTES \
     16384 /* seven objects of 2 KB to a page: a denser file, twice the rows per second of 4096 */
 #define DISK_BUSY_TIMEOUT_MS 5000
@@ -21,7 +19,8 @@
 #define DISK_WAL_KEPT_BYTES (4 * DISK_CHECKPOINT_BYTES)
 #define NEW_SUFFIX ".new"
 
-enum statement { BEGIN, APPEND, DELETE_ROW, SET_FLOOR, COMMIT, ROLLBACK, N_STATEMENTS };
+/* In the order of disk_read_row(). */
+#define ROW_QUERY "SELECT revision, type, revision_at, checksum, key, text FROM log"
 
 static const char *const statement_texts[] = {
     [BEGIN] = "BEGIN IMMEDIATE",
@@ -31,26 +30,17 @@ static const char *const statement_texts[] = {
     [SET_FLOOR] = "UPDATE meta SET value = ? WHERE name = 'floor'",
     [COMMIT] = "COMMIT",
     [ROLLBACK] = "ROLLBACK",
-};
-
-struct disk {
-    char *path;
-    enum disk_access access;
-    int lock_fd;
-    sqlite3 *writer;
-    sqlite3 *checkpointer;
-    sqlite3_stmt *statements[N_STATEMENTS];
-    int64_t floor;
-    int page_bytes;
-    bool is_loaded;
-    atomic_int n_wal_pages;
+    [READ] = ROW_QUERY " WHERE revision = ?",
+    [REWRITE] = "UPDATE log SET checksum = ?, text = ? WHERE revision = ?",
+    [WANT_SCRUB] = "INSERT OR REPLACE INTO meta VALUES('scrub', 1)",
+    [UPGRADE] = "PRAGMA user_version = 2",
 };
 
 /* ---- SQLite's errors ----------------------------------------------------------------------- */
 
 /* SQLite calls only one kind of lack of space by its name; the rest, and a commit's, has to be told
  * by errno. */
-static bool is_full(int rc, int system_errno)
+bool disk_is_full(int rc, int system_errno)
 {
     return (rc & 0xff) == SQLITE_FULL ||
            ((rc & 0xff) == SQLITE_IOERR &&
@@ -66,7 +56,7 @@ static int read_failure(const char *path, sqlite3 *db, int rc, char **ret_error)
         *ret_error = disk_damage(path, "the file is damaged (%s)", sqlite3_errmsg(db));
         return -EBADMSG;
     }
-    int r = primary == SQLITE_BUSY ? -EBUSY : is_full(rc, e) ? -ENOSPC : e ? -e : -EIO;
+    int r = primary == SQLITE_BUSY ? -EBUSY : disk_is_full(rc, e) ? -ENOSPC : e ? -e : -EIO;
     *ret_error = disk_complaint(path, sqlite3_errmsg(db), r);
     return r;
 }
@@ -225,6 +215,7 @@ static int check_identity(struct disk *d, char **ret_error)
         return -ENOTSUP;
     }
     d->page_bytes = (int) page_bytes;
+    d->format = format;
     return 0;
 }
 
@@ -239,6 +230,15 @@ static int read_floor(struct disk *d, char **ret_error)
     return r;
 }
 
+static int read_scrub(struct disk *d, char **ret_error)
+{
+    int64_t value = 0;
+    int r = query_number(d->path, d->writer, "SELECT value FROM meta WHERE name = 'scrub'", &value,
+                         ret_error);
+    d->is_scrub_wanted = value != 0;
+    return r == -ENOENT ? 0 : r;
+}
+
 static int on_wal_grown(void *ctx, sqlite3 *db, const char *name, int n_pages)
 {
     (void) db;
@@ -249,7 +249,7 @@ static int on_wal_grown(void *ctx, sqlite3 *db, const char *name, int n_pages)
 
 /* The cache is small since nothing is read twice; but a group stays in it whole, for a page spilled
  * before the commit would be written twice. Deleted rows are left as they are, not overwritten:
- * they are no secret beside the live ones. */
+ * they are no secret beside the live ones, or are sealed. */
 static int prepare_writer(struct disk *d, char **ret_error)
 {
     char *sql =
@@ -281,6 +281,8 @@ static int open_file(struct disk *d, char **ret_error)
         r = check_identity(d, ret_error);
     if (r == 0)
         r = read_floor(d, ret_error);
+    if (r == 0)
+        r = read_scrub(d, ret_error);
     if (r == 0 && d->access == DISK_SERVE)
         r = prepare_writer(d, ret_error);
     return r;
@@ -335,7 +337,7 @@ static struct str column_bytes(sqlite3_stmt *st, int column)
     return str_range(p ? p : "", (size_t) sqlite3_column_bytes(st, column));
 }
 
-static void read_row(sqlite3_stmt *st, struct row *row)
+void disk_read_row(sqlite3_stmt *st, struct row *row)
 {
     *row = (struct row){
         .revision = sqlite3_column_int64(st, 0),
@@ -373,14 +375,11 @@ static int load_rows(struct disk *d,
 {
     sqlite3_stmt *st = NULL;
     int r = 0;
-    int rc = sqlite3_prepare_v2(d->writer,
-                                "SELECT revision, type, revision_at, checksum, key, text FROM log"
-                                " ORDER BY revision",
-                                -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(d->writer, ROW_QUERY " ORDER BY revision", -1, &st, NULL);
     if (rc == SQLITE_OK)
         while (r == 0 && (rc = sqlite3_step(st)) == SQLITE_ROW) {
             struct row row;
-            read_row(st, &row);
+            disk_read_row(st, &row);
             r = on_row(ctx, &row, ret_error);
         }
     if (r == 0 && rc != SQLITE_DONE)
@@ -402,23 +401,34 @@ int disk_load(struct disk *d, int (*on_row)(void *ctx, const struct row *row, ch
 
 /* ---- groups -------------------------------------------------------------------------------- */
 
-/* Runs a bound statement that yields no rows. */
-static int run(struct disk *d, enum statement which)
+int disk_run(struct disk *d, enum statement which)
 {
     errno = 0;
     int rc = sqlite3_step(d->statements[which]);
-    int r = rc == SQLITE_DONE ? 0 : is_full(rc, errno) ? -ENOSPC : -EIO;
+    int r = rc == SQLITE_DONE ? 0 : disk_is_full(rc, errno) ? -ENOSPC : -EIO;
     (void) sqlite3_reset(d->statements[which]);
     return r;
 }
 
 int disk_begin(struct disk *d)
 {
-    return run(d, BEGIN);
+    return disk_run(d, BEGIN);
+}
+
+int disk_upgrade(struct disk *d, const struct row *row)
+{
+    if (d->format >= DISK_FORMAT || d->is_upgraded || !row_is_sealed(row))
+        return 0;
+    int r = disk_run(d, UPGRADE);
+    d->is_upgraded = r == 0;
+    return r;
 }
 
 int disk_append(struct disk *d, const struct row *row)
 {
+    int r = disk_upgrade(d, row);
+    if (r < 0)
+        return r;
     sqlite3_stmt *st = d->statements[APPEND];
     (void) sqlite3_bind_int64(st, 1, row->revision);
     (void) sqlite3_bind_text(st, 2, row->key.p, (int) row->key.n, SQLITE_STATIC);
@@ -426,31 +436,35 @@ int disk_append(struct disk *d, const struct row *row)
     (void) sqlite3_bind_int64(st, 4, row->revision_at);
     (void) sqlite3_bind_int64(st, 5, row->checksum);
     (void) sqlite3_bind_blob(st, 6, row->text.p, (int) row->text.n, SQLITE_STATIC);
-    return run(d, APPEND);
+    return disk_run(d, APPEND);
 }
 
 int disk_delete(struct disk *d, int64_t revision)
 {
     (void) sqlite3_bind_int64(d->statements[DELETE_ROW], 1, revision);
-    return run(d, DELETE_ROW);
+    return disk_run(d, DELETE_ROW);
 }
 
 int disk_set_floor(struct disk *d, int64_t floor)
 {
     (void) sqlite3_bind_int64(d->statements[SET_FLOOR], 1, floor);
-    return run(d, SET_FLOOR);
+    return disk_run(d, SET_FLOOR);
 }
 
 int disk_commit(struct disk *d)
 {
-    return run(d, COMMIT);
+    int r = disk_run(d, COMMIT);
+    if (r == 0 && d->is_upgraded)
+        d->format = DISK_FORMAT;
+    return r;
 }
 
 /* Some failures have rolled back already. */
 void disk_rollback(struct disk *d)
 {
+    d->is_upgraded = false;
     if (!sqlite3_get_autocommit(d->writer))
-        (void) run(d, ROLLBACK);
+        (void) disk_run(d, ROLLBACK);
 }
 
 const char *disk_last_error(const struct disk *d)

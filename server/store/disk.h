@@ -44,6 +44,23 @@ void disk_rollback(struct disk *d);
 /* SQLite's words for the last failure of these. */
 const char *disk_last_error(const struct disk *d);
 
+/* ---- rewriting: in groups too, while nobody else writes -----------------------------------------
+ */
+
+/* Copies key and text into room. -ENOENT: there is no such row. */
+int disk_read(struct disk *d, int64_t revision, struct buf *room, struct row *ret_row);
+/* Gives the row of that revision another text and checksum. */
+int disk_rewrite(struct disk *d, const struct row *row);
+/* Before the first group: from here on what is replaced is overwritten too. */
+int disk_begin_rewriting(struct disk *d);
+/* Notes in the file, with the group, that it is to be scrubbed; whoever opens it next can ask. */
+int disk_want_scrub(struct disk *d);
+bool disk_is_scrub_wanted(const struct disk *d);
+/* Builds the file anew, so that neither it nor its log holds anything of what was replaced or
+ * deleted before. Takes as much memory as the file is long. -EBUSY: somebody reads an older state.
+ */
+int disk_scrub(struct disk *d);
+
 /* ---- upkeep -------------------------------------------------------------------------------- */
 
 /* Size of the write-ahead log in use, as of the last commit. */

@@ -4,7 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/alloc.h"
+#include "base/log.h"
 #include "store/disk.h"
+#include "store/reseal.h"
+#include "store/seal.h"
 
 /* Up to the floor rows may be missing, since those nobody needs are deleted; after it each one
  * counts. */
@@ -47,6 +51,39 @@ static int parse(const struct replay *rp, const struct row *row, struct object *
     return 0;
 }
 
+/* Not damage: the file is as it was written. */
+static int closed(const struct replay *rp, const struct row *row, int r, char *why,
+                  char **ret_error)
+{
+    struct buf b = {0};
+    buf_printf(&b, "%s: cannot read %.*s (revision %" PRId64 "): %s", rp->path, STR_ARG(row->key),
+               row->revision, why ? why : log_errno_text(r));
+    mem_free(why);
+    *ret_error = buf_take(&b);
+    return r;
+}
+
+static int reveal(struct replay *rp, const struct row *row, struct row *ret_plain, char **ret_error)
+{
+    /* Stands for an object that nobody will look at. */
+    static const struct str hidden = {"\"\"", 2};
+    char *why = NULL;
+    if (!row_is_sealed(row) || rp->leaves_sealed) {
+        *ret_plain = *row;
+        if (row_is_sealed(row))
+            ret_plain->text = hidden, ret_plain->revision_at = 1;
+        return 0;
+    }
+    if (!rp->cipher)
+        return closed(rp, row, -ENOKEY, mem_strdup("it is sealed, and nothing is given to open it"),
+                      ret_error);
+    int r = open_row(rp->cipher, row, &rp->room, ret_plain, &why);
+    if (r < 0)
+        return closed(rp, row, r, why, ret_error);
+    const char *what = row_text_fault(ret_plain);
+    return what ? fault(rp, row, what, ret_error) : 0;
+}
+
 int replay_row(struct replay *rp, const struct row *row, char **ret_error)
 {
     const char *what = row_fault(row);
@@ -55,10 +92,15 @@ int replay_row(struct replay *rp, const struct row *row, char **ret_error)
     if (what)
         return fault(rp, row, what, ret_error);
 
+    struct row plain = {0};
     struct change change = {.type = (enum store_event_type) row->type, .key = row->key};
-    int r = parse(rp, row, &change.object, ret_error);
+    int r = reveal(rp, row, &plain, ret_error);
+    if (r == 0)
+        r = parse(rp, &plain, &change.object, ret_error);
     if (r < 0)
         return r;
+    if (rp->reseal)
+        reseal_note(rp->reseal, row);
     struct store_event *event = NULL;
     index_apply(rp->ix, &change, 1, rp->time_us, &event);
     what = sequence_fault(rp, event);
@@ -73,4 +115,9 @@ void replay_finish(struct replay *rp)
 {
     rp->ix->revision = MAX(rp->ix->revision, rp->floor);
     sweep_events(rp->sweep, index_trim(rp->ix, rp->floor, SIZE_MAX));
+}
+
+void replay_done(struct replay *rp)
+{
+    buf_done(&rp->room);
 }

@@ -6,6 +6,8 @@
 #include "store/row.h"
 #include "store/sweep.h"
 
+struct reseal;
+
 struct replay {
     struct index *ix; /* empty, with its floor at 1 */
     struct sweep *sweep;
@@ -15,6 +17,10 @@ struct replay {
     /* As in struct store_options; NULL leaves the heads empty. */
     int (*parse_head)(void *ctx, struct str key, struct str text, struct object_head *ret_head);
     void *ctx;
+    const struct store_cipher *cipher; /* NULL: a sealed row is refused */
+    bool leaves_sealed;                /* sealed rows stay closed, and count as good */
+    struct reseal *reseal;             /* gets the rows to seal again; NULL: nobody asks */
+    struct buf room;                   /* the replay's */
 };
 
 /* Rows come in revision order. -EBADMSG and *ret_error when the log cannot be right; the index
@@ -22,3 +28,5 @@ struct replay {
 int replay_row(struct replay *rp, const struct row *row, char **ret_error);
 /* After the last row. */
 void replay_finish(struct replay *rp);
+/* In any case. */
+void replay_done(struct replay *rp);

@@ -48,6 +48,16 @@ int key_split(struct str key, struct str *ret_collection, struct str *ret_rest)
     return 0;
 }
 
+const char *row_text_fault(const struct row *row)
+{
+    if (row->text.n > OBJECT_MAX_BYTES)
+        return "is larger than any object may be";
+    if (row->revision_at < 1 || row->revision_at >= (int64_t) row->text.n ||
+        row->text.p[row->revision_at - 1] != '"' || row->text.p[row->revision_at] != '"')
+        return "has no place for its revision";
+    return NULL;
+}
+
 const char *row_fault(const struct row *row)
 {
     struct str collection = STR_NONE, rest = STR_NONE;
@@ -59,10 +69,9 @@ const char *row_fault(const struct row *row)
         return "is of an unknown type";
     if (key_split(row->key, &collection, &rest) < 0)
         return "has no valid key";
-    if (row->text.n > OBJECT_MAX_BYTES)
+    if (!row_is_sealed(row))
+        return row_text_fault(row);
+    if (row->text.n > OBJECT_MAX_BYTES + STORE_SEAL_MAX_BYTES)
         return "is larger than any object may be";
-    if (row->revision_at < 1 || row->revision_at >= (int64_t) row->text.n ||
-        row->text.p[row->revision_at - 1] != '"' || row->text.p[row->revision_at] != '"')
-        return "has no place for its revision";
     return NULL;
 }

@@ -15,13 +15,24 @@ struct row {
     int64_t revision_at; /* where the digits of the revision belong in the text */
     int64_t checksum;
     struct str key;
-    struct str text; /* as submitted: without the digits */
+    struct str text; /* as submitted: without the digits; in the file possibly sealed */
 };
+
+/* No JSON text begins with it, all sealed ones do. */
+#define ROW_SEALED_MARK '\x01'
+
+static inline bool row_is_sealed(const struct row *row)
+{
+    return row->text.n > 0 && row->text.p[0] == ROW_SEALED_MARK;
+}
 
 /* Over everything else in the row. Any change within eight aligned bytes is always noticed. */
 int64_t row_checksum(const struct row *row);
-/* NULL when the row can be used, else what is wrong with it, for a person. */
+/* NULL when the row can be used, else what is wrong with it, for a person. Says nothing about what
+ * a sealed text hides. */
 const char *row_fault(const struct row *row);
+/* The part of it that a text can be asked only when it is plain. */
+const char *row_text_fault(const struct row *row);
 
 /* `<collection>/<namespace>/<name>` taken apart at its first slash; -EINVAL when it is no key. */
 int key_split(struct str key, struct str *ret_collection, struct str *ret_rest);

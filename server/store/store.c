@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/log.h"
 #include "store/replay.h"
+#include "store/reseal.h"
 #include "store/store_internal.h"
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -17,7 +19,8 @@ static int replay_one(void *ctx, const struct row *row, char **ret_error)
     return replay_row(ctx, row, ret_error);
 }
 
-static int load(struct store *s, const struct store_options *options, char **ret_error)
+static int load(struct store *s, const struct store_options *options, struct reseal *stale,
+                char **ret_error)
 {
     struct replay rp = {
         .ix = &s->index,
@@ -27,13 +30,47 @@ static int load(struct store *s, const struct store_options *options, char **ret
         .time_us = s->clock->monotonic_us(s->clock),
         .parse_head = options->parse_head,
         .ctx = options->ctx,
+        .cipher = s->cipher,
+        .reseal = stale,
     };
     int r = disk_load(s->disk, replay_one, &rp, ret_error);
+    replay_done(&rp);
     if (r < 0)
         return r;
     replay_finish(&rp);
     s->disk_floor = rp.floor;
     return 0;
+}
+
+/* A file from before texts of the collection were sealed, or whose resealing was interrupted. When
+ * it does not work (a full disk) the texts can still be read, so that is no reason not to start. */
+static void reseal(struct store *s, const struct reseal *stale)
+{
+    char *error = NULL;
+    if (stale->n == 0 && !disk_is_scrub_wanted(s->disk))
+        return;
+    if (reseal_run(stale, s->disk, s->path, &error) < 0)
+        log_warning("texts stay in the file as they were; the next start tries again",
+                    LOG_TEXT("error", error));
+    else
+        log_info("texts sealed", LOG_TEXT("path", s->path), LOG_INT("rows", (int64_t) stale->n));
+    mem_free(error);
+}
+
+static int open_file(struct store *s, const struct store_options *options, char **ret_error)
+{
+    const struct store_cipher *cipher = options->cipher;
+    CLEANUP(reseal_done) struct reseal stale = {.cipher = cipher};
+    int r = disk_open(s->path, DISK_SERVE, &s->disk, ret_error);
+    if (r == 0 && cipher)
+        r = cipher->on_locked(cipher->ctx, ret_error);
+    if (r == 0)
+        r = load(s, options, &stale, ret_error);
+    if (r == 0 && cipher)
+        r = cipher->on_loaded(cipher->ctx, ret_error);
+    if (r == 0)
+        reseal(s, &stale);
+    return r;
 }
 
 /* Signals are for the threads that expect them. */
@@ -76,6 +113,7 @@ static struct store *store_new(const struct store_options *options)
     int64_t age_ms = options->history_max_age_ms ? options->history_max_age_ms : HISTORY_MAX_AGE_MS;
     struct store *s = NEW(struct store);
     s->path = mem_strdup(options->path);
+    s->cipher = options->cipher;
     s->clock = options->clock ? options->clock : &clock_system;
     s->history_max_age_us = age_ms * 1000;
     s->history_max_bytes =
@@ -97,6 +135,7 @@ static struct store *store_new(const struct store_options *options)
 static void store_free(struct store *s)
 {
     disk_close(s->disk);
+    buf_done(&s->sealed);
     sweep_done(&s->sweep);
     index_done(&s->index);
     (void) pthread_cond_destroy(&s->queue_cond);
@@ -114,9 +153,7 @@ DEFINE_CLEANUP(struct store *, store_free)
 int store_open(const struct store_options *options, struct store **ret_store, char **ret_error)
 {
     CLEANUP(store_freep) struct store *s = store_new(options);
-    int r = disk_open(s->path, DISK_SERVE, &s->disk, ret_error);
-    if (r == 0)
-        r = load(s, options, ret_error);
+    int r = open_file(s, options, ret_error);
     if (r < 0)
         return r;
     r = start_threads(s);

@@ -10,6 +10,7 @@
  * Threads: every function may be called from any thread unless said otherwise. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "store/object.h"
@@ -18,11 +19,34 @@ struct store;
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+/* How texts of some collections are made unreadable in the file; memory always holds them plain. A
+ * file may hold both: each text shows which it is. `bound` names the one row that a text belongs
+ * to, so that nobody can put it in the place of another. */
+struct store_cipher {
+    void *ctx;
+    /* The file is this process's alone and none of its rows was read yet. */
+    int (*on_locked)(void *ctx, char **ret_error);
+    /* Every row could be read; writes follow. */
+    int (*on_loaded)(void *ctx, char **ret_error);
+    /* Whether texts of the collection are sealed when they are written. */
+    bool (*wants)(void *ctx, struct str collection);
+    /* Whether the text is as seal() would make it now. */
+    bool (*is_current)(void *ctx, struct str sealed);
+    /* Appends at most STORE_SEAL_MAX_BYTES more than the plain text has. */
+    int (*seal)(void *ctx, struct str bound, struct str plain, struct buf *to);
+    /* Appends the plain text. Failure: negative errno and *ret_error (heap, for a person: what it
+     * lacks and what to do). */
+    int (*open)(void *ctx, struct str bound, struct str sealed, struct buf *to, char **ret_error);
+};
+
+#define STORE_SEAL_MAX_BYTES 256
+
 struct store_options {
     const char *path; /* the SQLite file */
     /* Fills the head of a stored text when the file is read at start; -EINVAL refuses the file. */
     int (*parse_head)(void *ctx, struct str key, struct str text, struct object_head *ret_head);
     void *ctx;
+    const struct store_cipher *cipher; /* NULL: nothing is sealed, and what is cannot be read */
     const struct clock *clock;
     int64_t history_max_age_ms; /* 0: the default, 5 minutes */
     int64_t history_max_bytes;  /* of superseded versions; 0: the default, 64 MiB */
@@ -30,7 +54,8 @@ struct store_options {
 
 /* Opens or creates. Failure: negative errno and *ret_error (heap, for a person: names the file,
  * says what is wrong and which command mends it). -EBADMSG: corrupt; -EBUSY: another process has
- * it. */
+ * it; -ENOKEY and others of the cipher's. Texts that should be sealed and are not, or not as they
+ * would be now, are written again, and nothing is left of them in the file as they were. */
 int store_open(const struct store_options *options, struct store **ret_store, char **ret_error);
 /* Waits for what was submitted, checkpoints, closes. Nobody follows any more. NULL allowed. */
 void store_close(struct store *s);
@@ -165,3 +190,17 @@ void store_stats(struct store *s, struct store_stats *ret_stats);
  * old file beside it as *.before-restore. */
 int store_backup(const char *path, const char *to, char **ret_error);
 int store_restore(const char *from, const char *path, char **ret_error);
+
+/* A store that is opened only to be sealed anew, which a server must not have meanwhile (-EBUSY).
+ */
+struct store_reseal;
+/* Reads and checks everything, as a start does; options->cipher is there. */
+int store_reseal_open(const struct store_options *options, struct store_reseal **ret_reseal,
+                      char **ret_error);
+/* Seals again every text that is sealed or should be, as the cipher does it now; on success the
+ * file holds nothing of what they were before. Interrupted at any point it leaves a store whose
+ * texts are sealed one way or the other. */
+int store_reseal_run(struct store_reseal *rs, size_t *ret_n_rows, char **ret_error);
+/* Gives the store up. NULL allowed. */
+void store_reseal_close(struct store_reseal *rs);
+DEFINE_CLEANUP(struct store_reseal *, store_reseal_close)

@@ -31,6 +31,7 @@ struct store {
 
     struct index index;
     struct disk *disk;
+    const struct store_cipher *cipher;
 
     /* What is asked of the writer; under queue_lock. */
     pthread_mutex_t queue_lock;
@@ -47,6 +48,7 @@ struct store {
     /* The writer's own. */
     pthread_t writer;
     struct sweep sweep;
+    struct buf sealed;  /* room for one row */
     int64_t disk_floor; /* as the file has it */
     bool is_history_due;
 

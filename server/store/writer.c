@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "store/seal.h"
 #include "store/store_internal.h"
 
 struct group {
@@ -89,8 +90,9 @@ static int append_all(struct store *s, const struct group *g)
             .key = w->key,
             .text = object_text(w->object),
         };
-        row.checksum = row_checksum(&row);
-        int r = disk_append(s->disk, &row);
+        int r = seal_row_if_wanted(s->cipher, &row, &s->sealed);
+        if (r == 0)
+            r = disk_append(s->disk, &row);
         if (r < 0)
             return r;
     }

@@ -300,10 +300,10 @@ TEST(newer_format_is_refused_and_named)
     struct fixture f;
     open_with_past(&f);
     fixture_close(&f);
-    (void) query(&f, "PRAGMA user_version = 2");
+    (void) query(&f, "PRAGMA user_version = 3");
     char *error = fixture_open_fails(&f, -ENOTSUP);
     assert_non_null(strstr(error, "newer"));
-    assert_non_null(strstr(error, "format 2"));
+    assert_non_null(strstr(error, "format 3"));
     mem_free(error);
     fixture_done(&f);
 }

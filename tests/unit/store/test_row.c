@@ -105,6 +105,25 @@ TEST(believable_checksum_does_not_excuse_nonsense)
     }
 }
 
+TEST(sealed_row_is_judged_by_its_outside)
+{
+    struct row row = good_row();
+    row.text = STR("\x01 whatever");
+    row.checksum = row_checksum(&row);
+    assert_true(row_is_sealed(&row));
+    assert_null(row_fault(&row));
+    assert_non_null(row_text_fault(&row));
+    row.checksum++;
+    assert_non_null(strstr(row_fault(&row), "checksum"));
+    static char huge[OBJECT_MAX_BYTES + STORE_SEAL_MAX_BYTES + 1] = {ROW_SEALED_MARK};
+    row.text = str_range(huge, sizeof(huge) - 1);
+    row.checksum = row_checksum(&row);
+    assert_null(row_fault(&row));
+    row.text = str_range(huge, sizeof(huge));
+    row.checksum = row_checksum(&row);
+    assert_non_null(strstr(row_fault(&row), "larger"));
+}
+
 TEST(key_is_split_at_its_first_slash)
 {
     struct str collection, rest;
