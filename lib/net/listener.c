@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "net/address_counts.h"
 #include "net/net_internal.h"
 
 #define LISTEN_BACKLOG 4096
@@ -28,7 +29,9 @@ struct listener {
     struct loop_timer *retry;
     bool is_closed;
     atomic_size_t n_connections;
-    atomic_bool is_full; /* waits for a connection to go */
+    struct address_counts *addresses; /* NULL: they have no limit */
+    atomic_int_fast64_t n_accepted, n_refused_addresses, n_evicted_handshakes;
+    atomic_bool is_full; /* waits for a connection to go, or a handshake */
     atomic_size_t refs;  /* the owner's, one per connection, one per call under way */
 };
 
@@ -59,6 +62,7 @@ void listener_unref(struct listener *l)
         stream_home_done(&l->homes[i]);
     }
     mem_free(l->homes);
+    address_counts_free(l->addresses);
     mem_free(l);
 }
 
@@ -70,10 +74,25 @@ static void resume_accepting(struct listener *l)
         loop_fd_watch(l->watch, LOOP_READABLE);
 }
 
-static bool has_room(struct listener *l)
+static bool can_shake_hands(const struct listener *l, const struct stream_home *home)
 {
-    return l->options.max_connections == 0 ||
-           atomic_load(&l->n_connections) < l->options.max_connections;
+    return l->options.max_handshakes == 0 ||
+           atomic_load(&home->n_handshakes) < l->options.max_handshakes;
+}
+
+static bool has_handshake_room(const struct listener *l)
+{
+    for (size_t i = 0; i < l->options.n_loops; i++)
+        if (can_shake_hands(l, &l->homes[i]))
+            return true;
+    return false;
+}
+
+static bool has_room(const struct listener *l)
+{
+    return (l->options.max_connections == 0 ||
+            atomic_load(&l->n_connections) < l->options.max_connections) &&
+           has_handshake_room(l);
 }
 
 static void on_room(void *arg)
@@ -83,18 +102,31 @@ static void on_room(void *arg)
     listener_unref(l);
 }
 
-void listener_connection_gone(struct stream_home *home)
+static void tell_room(struct listener *l)
 {
-    struct listener *l = home->listener;
-    atomic_fetch_sub(&home->n_connections, 1);
-    atomic_fetch_sub(&l->n_connections, 1);
-    if (atomic_exchange(&l->is_full, false)) {
-        listener_ref(l);
-        loop_post(first_loop(l), on_room, l);
-    }
+    if (!atomic_exchange(&l->is_full, false))
+        return;
+    listener_ref(l);
+    loop_post(first_loop(l), on_room, l);
 }
 
-/* False: accepting has stopped until a connection goes. */
+void listener_handshake_gone(struct stream_home *home)
+{
+    atomic_fetch_sub(&home->n_handshakes, 1);
+    tell_room(home->listener);
+}
+
+void listener_connection_gone(struct stream_home *home, uint64_t key)
+{
+    struct listener *l = home->listener;
+    if (l->addresses)
+        address_counts_remove(l->addresses, key);
+    atomic_fetch_sub(&home->n_connections, 1);
+    atomic_fetch_sub(&l->n_connections, 1);
+    tell_room(l);
+}
+
+/* False: accepting has stopped until there is room. */
 static bool wait_for_room(struct listener *l)
 {
     if (has_room(l))
@@ -104,24 +136,41 @@ static bool wait_for_room(struct listener *l)
     if (has_room(l) && atomic_exchange(&l->is_full, false))
         return true;
     loop_fd_watch(l->watch, 0);
+    if (!has_handshake_room(l))
+        loop_timer_start(l->retry, ACCEPT_RETRY_MS, /* repeat_ms= */ 0);
     return false;
+}
+
+static void on_evict(void *arg)
+{
+    struct stream_home *home = arg;
+    struct listener *l = home->listener;
+    atomic_fetch_add(&l->n_evicted_handshakes, (int64_t) handshake_evict(home));
+    listener_unref(l);
 }
 
 static void on_retry(void *arg)
 {
-    resume_accepting(arg);
+    struct listener *l = arg;
+    for (size_t i = 0; !has_handshake_room(l) && i < l->options.n_loops; i++) {
+        listener_ref(l);
+        loop_post(l->homes[i].loop, on_evict, &l->homes[i]);
+    }
+    resume_accepting(l);
 }
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
+/* Of those that have room for a handshake, as one has. */
 static struct stream_home *least_loaded_home(struct listener *l)
 {
-    struct stream_home *best = &l->homes[0];
-    size_t fewest = atomic_load(&best->n_connections);
-    for (size_t i = 1; i < l->options.n_loops; i++) {
-        size_t n = atomic_load(&l->homes[i].n_connections);
-        if (n < fewest) {
-            best = &l->homes[i];
+    struct stream_home *best = NULL;
+    size_t fewest = SIZE_MAX;
+    for (size_t i = 0; i < l->options.n_loops; i++) {
+        struct stream_home *home = &l->homes[i];
+        size_t n = atomic_load(&home->n_connections);
+        if (n < fewest && can_shake_hands(l, home)) {
+            best = home;
             fewest = n;
         }
     }
@@ -139,6 +188,7 @@ static void hand_over(struct listener *l, int fd, const struct sockaddr_storage 
 {
     struct stream_home *home = least_loaded_home(l);
     atomic_fetch_add(&home->n_connections, 1);
+    atomic_fetch_add(&home->n_handshakes, 1);
     atomic_fetch_add(&l->n_connections, 1);
     listener_ref(l);
     if (home->loop == first_loop(l)) {
@@ -157,6 +207,13 @@ static int accept_one(struct listener *l)
     int fd = accept4(l->fd, (struct sockaddr *) &from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return -errno;
+    atomic_fetch_add_explicit(&l->n_accepted, 1, memory_order_relaxed);
+    if (l->addresses && !address_counts_add(l->addresses, address_key(&from),
+                                            l->options.max_connections_per_address)) {
+        atomic_fetch_add_explicit(&l->n_refused_addresses, 1, memory_order_relaxed);
+        (void) close(fd);
+        return 0;
+    }
     hand_over(l, fd, &from);
     return 0;
 }
@@ -264,6 +321,7 @@ static void make_homes(struct listener *l)
         home->options = &l->options;
         home->loop = l->options.loops[i];
         home->tls = tls_context_new(l->options.tls);
+        stream_home_init(home);
     }
 }
 
@@ -281,6 +339,8 @@ int listener_new(const struct listener_options *o, struct listener **ret_listene
     l->port = bound_port(fd);
     atomic_init(&l->refs, 1);
     make_homes(l);
+    if (o->max_connections_per_address)
+        l->addresses = address_counts_new();
     l->watch = loop_fd_new(first_loop(l), fd, on_acceptable, l);
     if (!l->watch) {
         (void) close(fd);
@@ -301,6 +361,16 @@ int listener_port(const struct listener *l)
 size_t listener_connections(const struct listener *l)
 {
     return atomic_load(&l->n_connections);
+}
+
+void listener_stats(const struct listener *l, struct listener_stats *ret)
+{
+    *ret = (struct listener_stats){
+        .n_accepted = atomic_load_explicit(&l->n_accepted, memory_order_relaxed),
+        .n_refused_addresses = atomic_load_explicit(&l->n_refused_addresses, memory_order_relaxed),
+        .n_evicted_handshakes =
+            atomic_load_explicit(&l->n_evicted_handshakes, memory_order_relaxed),
+    };
 }
 
 static void on_socket_released(void *arg)

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/stream.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <openssl/err.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "net/address_counts.h"
 #include "net/net_internal.h"
 
 #define RECORD_BYTES ((size_t) 16 * 1024)
@@ -23,21 +25,6 @@
 #define LINGER_TIMEOUT_MS 1000
 #define LINGER_MAX_READS_PER_TURN 16
 
-/*
- *  HANDSHAKE ──> OPEN ──> FLUSHING ──> LINGERING
- *      │          │          │             │
- *      └──────────┴──────────┴─────────────┴────> CLOSING
- *
- * FLUSHING: closed by the user, output still going out. LINGERING: all is sent, the peer has not
- * closed yet. CLOSING: nothing more is done but to let go. */
-enum stream_state {
-    STREAM_HANDSHAKE,
-    STREAM_OPEN,
-    STREAM_FLUSHING,
-    STREAM_LINGERING,
-    STREAM_CLOSING
-};
-
 static const unsigned allowed_moves[] = {
     [STREAM_HANDSHAKE] = 1u << STREAM_OPEN | 1u << STREAM_CLOSING,
     [STREAM_OPEN] = 1u << STREAM_FLUSHING | 1u << STREAM_CLOSING,
@@ -46,35 +33,13 @@ static const unsigned allowed_moves[] = {
     [STREAM_CLOSING] = 0,
 };
 
-struct stream {
-    struct stream_home *home;
-    const struct stream_events *events;
-    void *ctx;
-    SSL *ssl;
-    struct loop_fd *watch;
-    struct loop_timer *timer; /* limits handshake, flushing, lingering; NULL while open */
-    struct loop_deferred turn_end;
-    struct buf output;
-    size_t n_sent; /* of output */
-    int fd;
-    int error; /* for on_closed */
-    enum stream_state state;
-    /* What the next SSL_read() (or handshake) and the blocked SSL_write() wait for: either may want
-     * either. */
-    unsigned read_needs, write_needs;
-    bool is_paused;
-    bool is_input_unwatched; /* input came while paused: not watched until resumed */
-    bool has_input;          /* inside OpenSSL: no event will tell */
-    bool is_broken;          /* OpenSSL must not be asked to say goodbye */
-    struct stream_peer peer;
-    void *identity; /* holds the peer's strings */
-    char address[INET6_ADDRSTRLEN];
-};
-
-static void set_state(struct stream *s, enum stream_state state)
+void stream_set_state(struct stream *s, enum stream_state state)
 {
     assert(allowed_moves[s->state] & 1u << state);
+    bool was_handshake = s->state == STREAM_HANDSHAKE;
     s->state = state;
+    if (was_handshake)
+        handshake_over(s);
 }
 
 /* ---- readiness ------------------------------------------------------------------------------ */
@@ -96,14 +61,12 @@ static unsigned wanted_readiness(const struct stream *s)
     return 0;
 }
 
-static void update_watch(struct stream *s)
+void stream_update_watch(struct stream *s)
 {
     loop_fd_watch(s->watch, wanted_readiness(s));
 }
 
-/* What OpenSSL says after a call that did not succeed: positive, the readiness to wait for; 0, the
- * peer's orderly end; negative, an error. */
-static int sort_ssl_result(struct stream *s, int result)
+int stream_sort_ssl_result(struct stream *s, int result)
 {
     int saved_errno = errno;
     switch (SSL_get_error(s->ssl, result)) {
@@ -127,8 +90,7 @@ static int sort_ssl_result(struct stream *s, int result)
     return ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING ? -ECONNRESET : -EPROTO;
 }
 
-/* The error queue is the thread's: what another connection left there would be read as ours. */
-static void prepare_ssl_call(void)
+void stream_prepare_ssl_call(void)
 {
     ERR_clear_error();
     errno = 0;
@@ -136,15 +98,15 @@ static void prepare_ssl_call(void)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
-static void begin_closing(struct stream *s, int error)
+void stream_begin_closing(struct stream *s, int error)
 {
     if (s->state == STREAM_CLOSING)
         return;
-    set_state(s, STREAM_CLOSING);
+    stream_set_state(s, STREAM_CLOSING);
     s->error = error;
     if (s->timer)
         loop_timer_stop(s->timer);
-    update_watch(s);
+    stream_update_watch(s);
     /* Never from inside the user's own call. */
     loop_defer(s->home->loop, &s->turn_end);
 }
@@ -156,7 +118,7 @@ static void on_let_go(void *arg)
     SSL_free(s->ssl);
     (void) close(s->fd);
     buf_done(&s->output);
-    listener_connection_gone(home);
+    listener_connection_gone(home, s->address_key);
     if (s->events)
         s->events->on_closed(s->ctx, s->error);
     mem_free(s->identity);
@@ -168,7 +130,7 @@ static void let_go(struct stream *s)
 {
     /* close_notify, if it can go out now. */
     if (SSL_is_init_finished(s->ssl) && !s->is_broken && s->write_needs == 0) {
-        prepare_ssl_call();
+        stream_prepare_ssl_call();
         (void) SSL_shutdown(s->ssl);
         ERR_clear_error();
     }
@@ -180,7 +142,7 @@ static void on_timeout(void *arg)
 {
     struct stream *s = arg;
     /* That the peer does not close is no fault of the exchange. */
-    begin_closing(s, s->state == STREAM_LINGERING ? 0 : -ETIMEDOUT);
+    stream_begin_closing(s, s->state == STREAM_LINGERING ? 0 : -ETIMEDOUT);
 }
 
 static void limit_time(struct stream *s, int64_t timeout_ms)
@@ -195,18 +157,18 @@ static void limit_time(struct stream *s, int64_t timeout_ms)
  * into nothing. */
 static void begin_linger(struct stream *s)
 {
-    prepare_ssl_call();
+    stream_prepare_ssl_call();
     int r = SSL_shutdown(s->ssl);
     if (r < 0) {
-        int wants = sort_ssl_result(s, r);
+        int wants = stream_sort_ssl_result(s, r);
         if (wants > 0)
             s->write_needs = (unsigned) wants;
         else
-            begin_closing(s, wants);
+            stream_begin_closing(s, wants);
         return;
     }
     (void) shutdown(s->fd, SHUT_WR);
-    set_state(s, STREAM_LINGERING);
+    stream_set_state(s, STREAM_LINGERING);
     limit_time(s, LINGER_TIMEOUT_MS);
 }
 
@@ -225,7 +187,7 @@ static void linger(struct stream *s)
         if (n > 0)
             continue;
         if (n == 0 || (errno != EAGAIN && errno != EINTR))
-            begin_closing(s, 0);
+            stream_begin_closing(s, 0);
         return;
     }
 }
@@ -233,12 +195,12 @@ static void linger(struct stream *s)
 void stream_close(struct stream *s, bool after_flush)
 {
     if (!after_flush || s->state == STREAM_HANDSHAKE) {
-        begin_closing(s, 0);
+        stream_begin_closing(s, 0);
         return;
     }
     if (s->state != STREAM_OPEN)
         return;
-    set_state(s, STREAM_FLUSHING);
+    stream_set_state(s, STREAM_FLUSHING);
     limit_time(s, FLUSH_TIMEOUT_MS);
     loop_defer(s->home->loop, &s->turn_end);
 }
@@ -248,6 +210,14 @@ void stream_close(struct stream *s, bool after_flush)
 size_t stream_pending(const struct stream *s)
 {
     return s->output.n - s->n_sent;
+}
+
+size_t stream_untaken(const struct stream *s)
+{
+    int n_unacknowledged = 0;
+    if (ioctl(s->fd, SIOCOUTQ, &n_unacknowledged) < 0)
+        n_unacknowledged = 0;
+    return stream_pending(s) + (size_t) n_unacknowledged;
 }
 
 void stream_home_done(struct stream_home *home)
@@ -318,15 +288,15 @@ static void flush(struct stream *s)
             loop_defer(s->home->loop, &s->turn_end);
             return;
         }
-        prepare_ssl_call();
+        stream_prepare_ssl_call();
         int n =
             SSL_write(s->ssl, s->output.p + s->n_sent, (int) MIN(stream_pending(s), RECORD_BYTES));
         if (n <= 0) {
-            int wants = sort_ssl_result(s, n);
+            int wants = stream_sort_ssl_result(s, n);
             if (wants > 0)
                 s->write_needs = (unsigned) wants;
             else
-                begin_closing(s, wants ? wants : -EPIPE);
+                stream_begin_closing(s, wants ? wants : -EPIPE);
             return;
         }
         s->n_sent += (size_t) n;
@@ -346,7 +316,7 @@ static void on_input_end(struct stream *s, int error)
     }
     if (!s->is_broken && stream_pending(s) && s->write_needs == 0)
         flush(s);
-    begin_closing(s, error);
+    stream_begin_closing(s, error);
 }
 
 static void read_input(struct stream *s)
@@ -356,10 +326,10 @@ static void read_input(struct stream *s)
     int wants = LOOP_READABLE;
     s->has_input = false;
     do {
-        prepare_ssl_call();
+        stream_prepare_ssl_call();
         int r = SSL_read(s->ssl, bytes + n, (int) (STREAM_READ_BYTES - n));
         if (r <= 0) {
-            wants = sort_ssl_result(s, r);
+            wants = stream_sort_ssl_result(s, r);
             break;
         }
         n += (size_t) r;
@@ -389,44 +359,7 @@ void stream_pause_reading(struct stream *s, bool is_paused)
         s->has_input = true;
         loop_defer(s->home->loop, &s->turn_end);
     }
-    update_watch(s);
-}
-
-/* ---- handshake ------------------------------------------------------------------------------ */
-
-static void on_handshake_done(struct stream *s)
-{
-    loop_timer_free(s->timer);
-    s->timer = NULL;
-    set_state(s, STREAM_OPEN);
-    s->read_needs = LOOP_READABLE;
-    s->identity = stream_peer_identify(&s->peer, s->ssl);
-    const unsigned char *alpn = NULL;
-    unsigned n_alpn = 0;
-    SSL_get0_alpn_selected(s->ssl, &alpn, &n_alpn);
-    s->events->on_open(s->ctx, s, n_alpn ? str_range((const char *) alpn, n_alpn) : STR(""));
-    if (s->state != STREAM_OPEN)
-        return;
-    /* The first request may have come along with the end of the handshake; and output been queued.
-     */
-    s->has_input = SSL_has_pending(s->ssl);
-    if (s->has_input || stream_pending(s))
-        loop_defer(s->home->loop, &s->turn_end);
-}
-
-static void shake_hands(struct stream *s)
-{
-    prepare_ssl_call();
-    int r = SSL_do_handshake(s->ssl);
-    if (r == 1) {
-        on_handshake_done(s);
-        return;
-    }
-    int wants = sort_ssl_result(s, r);
-    if (wants > 0)
-        s->read_needs = (unsigned) wants;
-    else
-        begin_closing(s, wants ? wants : -ECONNRESET);
+    stream_update_watch(s);
 }
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -459,8 +392,8 @@ static void on_ready(void *arg, unsigned ready)
     struct stream *s = arg;
     switch (s->state) {
     case STREAM_HANDSHAKE:
-        shake_hands(s);
-        break;
+        handshake_ready(s);
+        return;
     case STREAM_OPEN:
         on_open_ready(s, ready);
         break;
@@ -473,7 +406,7 @@ static void on_ready(void *arg, unsigned ready)
     case STREAM_CLOSING:
         break;
     }
-    update_watch(s);
+    stream_update_watch(s);
 }
 
 static void on_turn_end(struct loop_deferred *d)
@@ -490,7 +423,7 @@ static void on_turn_end(struct loop_deferred *d)
         flush(s);
     if (s->state == STREAM_OPEN && s->has_input && !s->is_paused)
         read_input(s);
-    update_watch(s);
+    stream_update_watch(s);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -523,10 +456,11 @@ static void set_peer_address(struct stream *s, const struct sockaddr_storage *fr
     s->peer.address = str_of(s->address);
 }
 
-static void refuse(struct stream_home *home, int fd)
+static void refuse(struct stream_home *home, int fd, uint64_t address_key)
 {
     (void) close(fd);
-    listener_connection_gone(home);
+    listener_handshake_gone(home);
+    listener_connection_gone(home, address_key);
     listener_unref(home->listener);
 }
 
@@ -538,7 +472,7 @@ void stream_start(struct stream_home *home, int fd, const struct sockaddr_storag
     if (!s->watch) {
         SSL_free(ssl);
         mem_free(s);
-        refuse(home, fd);
+        refuse(home, fd, address_key(from));
         return;
     }
     s->home = home;
@@ -546,14 +480,16 @@ void stream_start(struct stream_home *home, int fd, const struct sockaddr_storag
     s->fd = fd;
     s->read_needs = LOOP_READABLE;
     s->turn_end.fn = on_turn_end;
+    s->address_key = address_key(from);
     set_peer_address(s, from);
+    handshake_begin(s);
     limit_time(s, home->options->handshake_timeout_ms);
 
     const struct listener_options *o = home->options;
     s->ctx = o->on_accept(o->arg, s, &s->events);
     if (!s->ctx) {
         s->events = NULL;
-        begin_closing(s, 0);
+        stream_begin_closing(s, 0);
     }
-    update_watch(s);
+    stream_update_watch(s);
 }

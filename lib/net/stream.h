@@ -42,6 +42,9 @@ struct loop *stream_loop(const struct stream *s);
 void stream_write(struct stream *s, const void *p, size_t n);
 /* Bytes queued and not yet taken by the socket. */
 size_t stream_pending(const struct stream *s);
+/* The same with what the socket has taken and the peer has not: by this a slow reader is known. As
+ * it goes over the wire, that is a little more than was written. */
+size_t stream_untaken(const struct stream *s);
 void stream_pause_reading(struct stream *s, bool is_paused);
 /* after_flush: send what is queued (bounded in time), then close_notify, then close. Otherwise at
  * once. on_closed comes later in either case, never from inside this call. */
@@ -58,7 +61,12 @@ struct listener_options {
     struct loop *const *loops; /* connections are spread over these; the first accepts */
     size_t n_loops;
     size_t max_connections; /* further ones wait in the backlog; 0: no limit */
+    /* Of one address (IPv6: of one /64); further ones are closed at once. 0: no limit. */
+    size_t max_connections_per_address;
     int64_t handshake_timeout_ms;
+    /* Under way on one loop; further connections wait until one is done, or has kept us waiting for
+     * a fifth of the timeout and is given up. 0: no limit. */
+    size_t max_handshakes;
     /* On the connection's own loop thread, before the handshake: returns ctx for the events, or
      * NULL to refuse. */
     void *(*on_accept)(void *arg, struct stream *s, const struct stream_events **ret_events);
@@ -75,3 +83,11 @@ void listener_close(struct listener *l);
  * allowed. */
 void listener_free(struct listener *l);
 size_t listener_connections(const struct listener *l);
+
+struct listener_stats {
+    int64_t n_accepted;           /* since start, as the others */
+    int64_t n_refused_addresses;  /* over the limit of their address */
+    int64_t n_evicted_handshakes; /* given up for others */
+};
+/* From any thread. */
+void listener_stats(const struct listener *l, struct listener_stats *ret);

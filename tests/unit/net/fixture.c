@@ -363,6 +363,8 @@ static bool listen_at(struct server *s, const struct server_options *o)
         .loops = s->loops,
         .n_loops = o->n_loops,
         .max_connections = o->max_connections,
+        .max_connections_per_address = o->max_connections_per_address,
+        .max_handshakes = o->max_handshakes,
         .handshake_timeout_ms = o->handshake_timeout_ms ? o->handshake_timeout_ms : 60 * 1000,
         .on_accept = on_accept,
         .arg = s,

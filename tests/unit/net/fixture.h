@@ -51,7 +51,7 @@ struct connection {
 struct server_options {
     const char *address; /* NULL: 127.0.0.1 */
     size_t n_loops;      /* 0: 1 */
-    size_t max_connections;
+    size_t max_connections, max_connections_per_address, max_handshakes;
     int64_t handshake_timeout_ms; /* 0: a minute */
     bool has_no_client_ca;
     bool refuses;         /* on_accept returns NULL */

@@ -77,6 +77,79 @@ TEST(connections_over_the_limit_wait_for_one_to_go)
     server_stop(&s);
 }
 
+static struct listener_stats stats_of(const struct server *s)
+{
+    struct listener_stats stats;
+    listener_stats(s->listener, &stats);
+    return stats;
+}
+
+TEST(connections_over_the_limit_of_their_address_are_closed)
+{
+    struct server s;
+    assert_true(server_start(&s, &(struct server_options){.max_connections_per_address = 2}));
+    struct client first, second, third;
+    assert_true(client_open(&first, s.port, &plain));
+    assert_true(client_open(&second, s.port, &plain));
+    for (int i = 0; i < 3; i++) {
+        assert_false(client_open(&third, s.port, &plain));
+        client_abort(&third);
+    }
+    assert_int_equal(listener_connections(s.listener), 2);
+    assert_int_equal(stats_of(&s).n_refused_addresses, 3);
+    assert_int_equal(stats_of(&s).n_accepted, 5);
+    client_close(&first);
+    connection_wait_closed(server_connection(&s, 0));
+    assert_true(client_open(&third, s.port, &plain));
+    client_close(&second);
+    client_close(&third);
+    server_stop(&s);
+}
+
+/* Silent peers fill the places; whoever comes behind them gets in once they have had their grace.
+ */
+TEST(silent_handshakes_make_room_for_others)
+{
+    enum { N_SILENT = 6 };
+    struct server s;
+    assert_true(server_start(&s, &(struct server_options){.max_handshakes = N_SILENT / 2,
+                                                          .n_loops = 2,
+                                                          .handshake_timeout_ms = 1000}));
+    int silent[N_SILENT];
+    for (size_t i = 0; i < N_SILENT; i++)
+        silent[i] = client_connect_tcp(s.port, &plain);
+    struct client c;
+    assert_true(client_open(&c, s.port, &plain));
+    assert_in_range(stats_of(&s).n_evicted_handshakes, 1, N_SILENT);
+    assert_true(server_connection(&s, N_SILENT)->is_open);
+    client_close(&c);
+    for (size_t i = 0; i < N_SILENT; i++)
+        close(silent[i]);
+    server_stop(&s);
+}
+
+/* They wait for their turn in order, and none is lost. */
+TEST(many_handshakes_at_once_are_all_done)
+{
+    enum { N_AT_ONCE = 40 };
+    struct server s;
+    assert_true(server_start(&s, &(struct server_options){.echoes = true}));
+    struct client all[N_AT_ONCE];
+    int fds[N_AT_ONCE];
+    for (size_t i = 0; i < N_AT_ONCE; i++)
+        fds[i] = client_connect_tcp(s.port, &plain);
+    for (size_t i = N_AT_ONCE; i-- > 0;)
+        assert_true(client_handshake(&all[i], fds[i], &plain));
+    for (size_t i = 0; i < N_AT_ONCE; i++) {
+        char back = 0;
+        client_send(&all[i], "x", 1);
+        assert_int_equal(client_receive(&all[i], &back, 1), 1);
+        client_close(&all[i]);
+    }
+    assert_int_equal(stats_of(&s).n_evicted_handshakes, 0);
+    server_stop(&s);
+}
+
 TEST(a_handshake_that_does_not_come_is_cut_off)
 {
     struct server s;

@@ -337,3 +337,53 @@ TEST(tls_1_1_is_refused)
     client_close(&c);
     server_stop(&s);
 }
+
+/* ---- after the handshake -------------------------------------------------------------------- */
+
+static void echo_once(struct client *c)
+{
+    char back = 0;
+    client_send(c, "x", 1);
+    assert_int_equal(client_receive(c, &back, 1), 1);
+}
+
+TEST(negotiating_anew_is_refused)
+{
+    struct server s;
+    assert_true(server_start(&s, &(struct server_options){.echoes = true}));
+    struct client c;
+    assert_true(client_open(&c, s.port, &(struct client_options){.max_version = TLS1_2_VERSION}));
+    echo_once(&c);
+    assert_int_equal(SSL_renegotiate(c.ssl), 1);
+    (void) SSL_do_handshake(c.ssl);
+    char byte = 0;
+    assert_true(SSL_read(c.ssl, &byte, 1) <= 0);
+    client_abort(&c);
+    /* Others are served. */
+    assert_true(client_open(&c, s.port, &plain));
+    echo_once(&c);
+    client_close(&c);
+    server_stop(&s);
+}
+
+static bool update_key(struct client *c)
+{
+    char back = 0;
+    return SSL_key_update(c->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
+           SSL_write(c->ssl, "x", 1) == 1 && SSL_read(c->ssl, &back, 1) == 1;
+}
+
+TEST(new_keys_are_taken_but_not_without_end)
+{
+    struct server s;
+    assert_true(server_start(&s, &(struct server_options){.echoes = true}));
+    struct client c;
+    assert_true(client_open(&c, s.port, &plain));
+    int n = 0;
+    while (n < 1000 && update_key(&c))
+        n++;
+    assert_in_range(n, 60, 64);
+    connection_wait_closed(server_connection(&s, 0));
+    client_abort(&c);
+    server_stop(&s);
+}
