@@ -12,5 +12,8 @@ struct kinds_manifest {
 
 extern const struct kinds_manifest kinds_manifests[];
 extern const size_t n_kinds_manifests;
+/* bootstrap/: the objects that exist from the start, each file a list. */
+extern const struct kinds_manifest kinds_bootstrap[];
+extern const size_t n_kinds_bootstrap;
 /* protobuf.yaml: the numbers of fields in the protobuf form of native kinds. */
 extern const struct str kinds_protobuf;

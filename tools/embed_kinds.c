@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns the files under kinds/ into one C file: embed_kinds <output.c> <directory> <protobuf.yaml>
- * <manifest.yaml>... Runs at build time; a file that is no YAML stops the build with its name. */
+/* Turns the files under kinds/ into one C file: embed_kinds <output.c> <protobuf.yaml>
+ * <manifest.yaml>... Files below bootstrap/ are objects, all others kinds. Runs at build time; a
+ * file that is no YAML stops the build with its name. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -67,15 +68,31 @@ static bool embed(struct buf *out, const char *path)
     return true;
 }
 
-static bool embed_manifest(struct buf *out, const char *path, struct str directory)
+/* "core/configmaps.yaml" of a path that may be relative to anything. */
+static struct str shown_path(const char *path)
 {
-    struct str shown = str_of(path);
-    if (str_starts_with(shown, directory))
-        shown = str_from(shown, directory.n + 1);
-    buf_printf(out, "    {\"%.*s\", ", STR_ARG(shown));
-    if (!embed(out, path))
-        return false;
-    buf_append_str(out, STR("},\n"));
+    struct str whole = str_of(path);
+    ptrdiff_t file = str_find_last(whole, '/');
+    ptrdiff_t group = file < 0 ? -1 : str_find_last(str_sub(whole, 0, (size_t) file), '/');
+    return str_from(whole, (size_t) (group + 1));
+}
+
+/* The array of that name, with the files below bootstrap/ or with all others. */
+static bool embed_files(struct buf *out, const char *array, bool is_bootstrap, char **argv)
+{
+    int n = 0;
+    buf_printf(out, ";\nconst struct kinds_manifest %s[] = {\n", array);
+    for (int i = 3; argv[i]; i++) {
+        struct str shown = shown_path(argv[i]);
+        if (str_starts_with(shown, STR("bootstrap/")) != is_bootstrap)
+            continue;
+        buf_printf(out, "    {\"%.*s\", ", STR_ARG(shown));
+        if (!embed(out, argv[i]))
+            return false;
+        buf_append_str(out, STR("},\n"));
+        n++;
+    }
+    buf_printf(out, "};\nconst size_t n_%s = %d", array, n);
     return true;
 }
 
@@ -90,8 +107,8 @@ static bool write_file(const char *path, struct str text)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        fprintf(stderr, "usage: embed_kinds <output.c> <directory> <protobuf.yaml> "
+    if (argc < 3) {
+        fprintf(stderr, "usage: embed_kinds <output.c> <protobuf.yaml> "
                         "<manifest.yaml>...\n");
         return EXIT_FAILURE;
     }
@@ -100,13 +117,12 @@ int main(int argc, char **argv)
                              "/* Generated from kinds/ by tools/embed_kinds.c. */\n"
                              "#include \"kinds/kinds.h\"\n\n"
                              "const struct str kinds_protobuf = "));
-    if (!embed(&out, argv[3]))
+    if (!embed(&out, argv[2]))
         return EXIT_FAILURE;
-    buf_append_str(&out, STR(";\nconst struct kinds_manifest kinds_manifests[] = {\n"));
-    for (int i = 4; i < argc; i++)
-        if (!embed_manifest(&out, argv[i], str_of(argv[2])))
-            return EXIT_FAILURE;
-    buf_printf(&out, "};\nconst size_t n_kinds_manifests = %d;\n", argc - 4);
+    if (!embed_files(&out, "kinds_manifests", /* is_bootstrap= */ false, argv) ||
+        !embed_files(&out, "kinds_bootstrap", /* is_bootstrap= */ true, argv))
+        return EXIT_FAILURE;
+    buf_append_str(&out, STR(";\n"));
     if (!write_file(argv[1], buf_str(&out))) {
         fprintf(stderr, "embed_kinds: cannot write %s\n", argv[1]);
         return EXIT_FAILURE;

@@ -295,20 +295,11 @@ bool rbac_allows(struct rbac *r, const struct access_question *q, struct arena *
 bool rbac_covers(struct rbac *r, const struct user *u, struct str namespace,
                  const struct rbac_right *right)
 {
-    struct rbac_query q = {
-        .verb = right->verb,
-        .is_url = right->url.p != NULL,
-        .url = right->url,
-        .group = right->group,
-        .resource = right->resource,
-        .has_name = right->name.p != NULL,
-        .name = right->name,
-    };
-    ptrdiff_t slash = right->url.p ? -1 : str_find(right->resource, '/');
-    if (slash < 0)
-        return ask(r, u, namespace, &q, NULL, NULL);
     char room[RESOURCE_ROOM], *heap = NULL;
-    q.any_resource = join(room, STR("*"), str_from(right->resource, (size_t) slash + 1), &heap);
+    struct rbac_query q = rbac_right_query(right);
+    struct str subresource = rbac_right_subresource(right);
+    if (subresource.n)
+        q.any_resource = join(room, STR("*"), subresource, &heap);
     bool covers = ask(r, u, namespace, &q, NULL, NULL);
     mem_free(heap);
     return covers;

@@ -50,6 +50,14 @@ struct rbac_right {
     struct str url;  /* not STR_NONE: this instead of a resource */
 };
 
+/* Calls on_right with each verb on each thing that the rule grants, until it returns false: what it
+ * returned last. */
+bool rbac_each_right(const struct rbac_rule *rule,
+                     bool (*on_right)(void *ctx, const struct rbac_right *right), void *ctx);
+/* These rules include the right. */
+bool rbac_rules_cover(const struct rbac_rule *rules, size_t n_rules,
+                      const struct rbac_right *right);
+
 /* What the roles bound to the user grant in a namespace ("": the cluster) includes this right.
  * Membership in system:masters does not count. */
 bool rbac_covers(struct rbac *r, const struct user *u, struct str namespace,

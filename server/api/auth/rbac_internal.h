@@ -27,6 +27,10 @@ struct rbac_query {
     struct str name;
 };
 
+/* A right as a question, all but any_resource. */
+struct rbac_query rbac_right_query(const struct rbac_right *right);
+/* "log" of "pods/log"; STR_NONE: none. */
+struct str rbac_right_subresource(const struct rbac_right *right);
 bool rbac_rule_matches(const struct rbac_rule *rule, const struct rbac_query *q);
 
 /* ---- tables -------------------------------------------------------------------------------- */

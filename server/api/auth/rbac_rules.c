@@ -28,6 +28,8 @@ size_t rbac_parse_rules(struct arena *a, const struct json *rules,
     return n;
 }
 
+/* ---- matching ------------------------------------------------------------------------------ */
+
 static bool has_text(const struct rbac_texts *t, struct str s)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -70,4 +72,77 @@ bool rbac_rule_matches(const struct rbac_rule *rule, const struct rbac_query *q)
            (has_or_all(&rule->resources, q->resource) ||
             (q->any_resource.n && has_text(&rule->resources, q->any_resource))) &&
            (!rule->names.n || (q->has_name && has_text(&rule->names, q->name)));
+}
+
+/* ---- rights -------------------------------------------------------------------------------- */
+
+static bool each_name(const struct rbac_rule *rule, struct rbac_right right,
+                      bool (*on_right)(void *ctx, const struct rbac_right *right), void *ctx)
+{
+    bool goes_on = true;
+    if (!rule->names.n)
+        return on_right(ctx, &right);
+    for (size_t i = 0; i < rule->names.n && goes_on; i++) {
+        right.name = rule->names.items[i];
+        goes_on = on_right(ctx, &right);
+    }
+    return goes_on;
+}
+
+static bool each_verb(const struct rbac_rule *rule, struct rbac_right right,
+                      bool (*on_right)(void *ctx, const struct rbac_right *right), void *ctx)
+{
+    bool goes_on = true;
+    for (size_t i = 0; i < rule->verbs.n && goes_on; i++) {
+        right.verb = rule->verbs.items[i];
+        goes_on = right.url.p ? on_right(ctx, &right) : each_name(rule, right, on_right, ctx);
+    }
+    return goes_on;
+}
+
+bool rbac_each_right(const struct rbac_rule *rule,
+                     bool (*on_right)(void *ctx, const struct rbac_right *right), void *ctx)
+{
+    bool goes_on = true;
+    for (size_t g = 0; g < rule->groups.n; g++)
+        for (size_t r = 0; r < rule->resources.n && goes_on; r++)
+            goes_on = each_verb(rule,
+                                (struct rbac_right){.group = rule->groups.items[g],
+                                                    .resource = rule->resources.items[r]},
+                                on_right, ctx);
+    for (size_t i = 0; i < rule->urls.n && goes_on; i++)
+        goes_on = each_verb(rule, (struct rbac_right){.url = rule->urls.items[i]}, on_right, ctx);
+    return goes_on;
+}
+
+struct rbac_query rbac_right_query(const struct rbac_right *right)
+{
+    return (struct rbac_query){
+        .verb = right->verb,
+        .is_url = right->url.p != NULL,
+        .url = right->url,
+        .group = right->group,
+        .resource = right->resource,
+        .has_name = right->name.p != NULL,
+        .name = right->name,
+    };
+}
+
+struct str rbac_right_subresource(const struct rbac_right *right)
+{
+    ptrdiff_t slash = right->url.p ? -1 : str_find(right->resource, '/');
+    return slash < 0 ? STR_NONE : str_from(right->resource, (size_t) slash + 1);
+}
+
+bool rbac_rules_cover(const struct rbac_rule *rules, size_t n_rules, const struct rbac_right *right)
+{
+    ARENA_AUTO a = arena_new();
+    struct rbac_query q = rbac_right_query(right);
+    struct str subresource = rbac_right_subresource(right);
+    if (subresource.n)
+        q.any_resource = arena_printf(a, "*/%.*s", STR_ARG(subresource));
+    for (size_t i = 0; i < n_rules; i++)
+        if (rbac_rule_matches(&rules[i], &q))
+            return true;
+    return false;
 }
