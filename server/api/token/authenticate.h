@@ -17,6 +17,8 @@ struct token_identity {
     const struct str *audiences; /* those of the request that the token is for */
     size_t n_audiences;
     int64_t expires_us; /* wall clock; INT64_MAX: never */
+    struct str error;   /* of -EACCES: why, for TokenReview; STR_NONE: nothing to say */
+    void *basis;        /* the source's own, beside the user: what still_valid() looks at */
 };
 
 /* One source of tokens. Made by its own function (see the headers beside this one), owned by the
@@ -30,7 +32,8 @@ struct token_source {
     int (*verify)(struct token_source *s, struct arena *a, struct str token,
                   const struct str *audiences, size_t n_audiences, bool may_block,
                   struct token_identity *ret);
-    /* A remembered identity is still good: its objects exist. NULL: always. */
+    /* A remembered identity is still good: its objects exist. Called at every use, from any thread.
+     * NULL: always. False: verify() is asked again. */
     bool (*still_valid)(struct token_source *s, const struct token_identity *i);
     /* Reads its files again. NULL: none. Failure keeps the old and says why (heap). */
     int (*reload)(struct token_source *s, char **ret_error);
