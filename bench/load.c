@@ -51,6 +51,7 @@ static void parse_options(struct load_options *o, const char **ret_path, const c
         {"--port", NULL, NULL, &o->port},
         {"--cert", &o->certificate, NULL, NULL},
         {"--key", &o->key, NULL, NULL},
+        {"--authorization", &o->authorization, NULL, NULL},
         {"--path", ret_path, NULL, NULL},
         {"--file", ret_file, NULL, NULL},
         {"--connections", NULL, &o->n_connections, NULL},

@@ -13,7 +13,7 @@ struct request {
 };
 
 struct load_options {
-    const char *address, *certificate, *key, *watch_path;
+    const char *address, *certificate, *key, *watch_path, *authorization;
     int port, server_pid;
     size_t n_connections, n_streams, n_requests, n_warm_up, n_watchers, updates_per_second;
     bool is_http1;

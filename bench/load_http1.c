@@ -34,6 +34,8 @@ static void http1_collect(struct connection *c)
     buf_append_str(
         &c->out,
         STR(" HTTP/1.1\r\nHost: localhost\r\nUser-Agent: load\r\nAccept: application/json\r\n"));
+    if (c->load->options.authorization)
+        buf_printf(&c->out, "Authorization: %s\r\n", c->load->options.authorization);
     if (r->body.n)
         buf_printf(&c->out, "Content-Type: %.*s\r\nContent-Length: %zu\r\n",
                    STR_ARG(r->content_type), r->body.n);

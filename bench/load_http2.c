@@ -5,7 +5,7 @@
 
 #define WINDOW_BYTES (1 << 30)
 #define GATHER_BYTES ((size_t) 16 * 1024)
-#define MAX_REQUEST_HEADERS 8
+#define MAX_REQUEST_HEADERS 9
 
 static int on_header(nghttp2_session *s, const nghttp2_frame *frame, const uint8_t *name,
                      size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags, void *user)
@@ -109,6 +109,8 @@ static void submit(struct connection *c, struct flight *f)
     headers[n++] = field(":path", r->path);
     headers[n++] = field("user-agent", STR("load"));
     headers[n++] = field("accept", STR("application/json"));
+    if (c->load->options.authorization)
+        headers[n++] = field("authorization", str_of(c->load->options.authorization));
     if (r->body.n) {
         (void) snprintf(length, sizeof(length), "%zu", r->body.n);
         headers[n++] = field("content-type", r->content_type);

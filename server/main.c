@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "identity.h"
+#include "rotate.h"
 #include "serve.h"
 #include "store/store.h"
 
@@ -93,10 +94,13 @@ static const struct command {
     {"server", "", "run the API server", serve_options, serve},
     {"kubeconfig", "", "print a kubeconfig with a fresh client certificate", kubeconfig_options,
      kubeconfig},
-    {"backup", " FILE", "copy the store to FILE, while the server runs or not", data_options,
-     backup},
+    {"backup", " FILE",
+     "copy the store to FILE, while the server runs or not; the encryption keys are not in it",
+     data_options, backup},
     {"restore", " FILE", "replace the store by a backup; the server must be stopped", data_options,
      restore},
+    {"rotate-key", "", "encrypt with a new key, drop the old; the server must be stopped",
+     rotate_options, rotate_key},
     {"version", "", "print the version", data_options, version},
 };
 

@@ -17,6 +17,8 @@
 #include "bootstrap.h"
 #include "controllers/controller.h"
 #include "identity.h"
+#include "security.h"
+#include "vault.h"
 
 #define MAX_THREADS 64
 #define DRAIN_MS 8000
@@ -44,6 +46,25 @@ const struct option_spec serve_options[] = {
      (int64_t) 1 << 40},
     {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends",
      0, MAX_SHUTDOWN_DELAY_S},
+    {"max-requests-inflight", OPTION_INT, "400",
+     "reads answered at once; more get 429; 0: no limit", 0, 1000000},
+    {"max-mutating-requests-inflight", OPTION_INT, "200", "writes, likewise", 0, 1000000},
+    {"max-watches-per-user", OPTION_INT, "10000", "open watches of one user; 0: no limit", 0,
+     1000000},
+    {"audit-log-path", OPTION_TEXT, "", "file for the audit log; - is standard output; empty: none",
+     0, 0},
+    {"audit-policy-file", OPTION_TEXT, "",
+     "audit.k8s.io/v1 Policy; without it everything is logged at level Metadata", 0, 0},
+    {"audit-log-maxsize", OPTION_INT, "100", "MiB after which the audit log is rotated; 0: never",
+     0, 1000000},
+    {"audit-log-maxage", OPTION_INT, "0", "days that rotated audit logs are kept; 0: for ever", 0,
+     36500},
+    {"audit-log-maxbackup", OPTION_INT, "10", "rotated audit logs that are kept; 0: all", 0,
+     100000},
+    {"encrypt", OPTION_TEXT, "secrets",
+     "kinds encrypted at rest, as in secrets,deployments.apps; * is all, none is none", 0, 0},
+    {"encryption-key-command", OPTION_TEXT, "",
+     "program that wraps and unwraps the encryption keys; without it they are in a file", 0, 0},
     {"log-level", OPTION_TEXT, "info", "error, warning, info or debug", 0, 0},
     {0},
 };
@@ -52,7 +73,9 @@ struct server {
     const struct options *options;
     struct arena *arena;
     struct identity identity;
+    struct vault *vault;
     struct store *store;
+    struct security security;
     struct api *api;
     struct loop *loops[MAX_THREADS];
     pthread_t threads[MAX_THREADS];
@@ -136,10 +159,17 @@ static void prepare_process(void)
 static int open_store(struct server *s, char **ret_error)
 {
     const struct options *o = s->options;
+    struct vault_options vault = {.data_dir = option_text(o, "data-dir"),
+                                  .kinds = option_text(o, "encrypt"),
+                                  .key_command = option_text(o, "encryption-key-command")};
+    int r = vault_new(&vault, &s->vault, ret_error);
+    if (r < 0)
+        return r;
     return store_open(
         &(struct store_options){
             .path = arena_printf(s->arena, "%s/objects.db", option_text(o, "data-dir")).p,
             .parse_head = codec_parse_stored,
+            .cipher = vault_cipher(s->vault),
             .clock = &clock_system,
             .history_max_age_ms = option_int(o, "history-seconds") * 1000,
             .history_max_bytes = option_int(o, "history-bytes")},
@@ -232,7 +262,13 @@ static int open_parts(struct server *s, char **ret_error)
     if (r == 0)
         r = open_store(s, ret_error);
     if (r == 0)
-        r = api_new(&(struct api_options){s->store, &clock_system}, &s->api, ret_error);
+        r = security_open(&s->security, s->options, s->store, ret_error);
+    if (r == 0)
+        r = api_new(&(struct api_options){.store = s->store,
+                                          .clock = &clock_system,
+                                          .authenticator = s->security.authenticator,
+                                          .rbac = s->security.rbac},
+                    &s->api, ret_error);
     if (r < 0)
         return r;
     s->client = kube_client_local(s->api, "kube-apiserver");
@@ -243,8 +279,14 @@ static int open_parts(struct server *s, char **ret_error)
     open_loops(s);
     struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
                                       (long long) option_int(s->options, "secure-port"));
-    s->door = api_server_new(
-        &(struct api_server_options){s->api, s->loops, s->n_loops, address, &s->health});
+    s->door = api_server_new(&(struct api_server_options){.api = s->api,
+                                                          .loops = s->loops,
+                                                          .n_loops = s->n_loops,
+                                                          .address = address,
+                                                          .health = &s->health,
+                                                          .workers = s->security.workers,
+                                                          .fairness = s->security.fairness,
+                                                          .audit = s->security.audit});
     struct controller_context ctx = {
         .client = s->client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem};
     s->controllers = controller_runner_new(&ctx);
@@ -297,6 +339,7 @@ static void on_reload_signal(void *arg, int number)
     else
         log_info("certificates reloaded");
     mem_free(error);
+    security_reload(&s->security);
 }
 
 static void *run_loop(void *loop)
@@ -342,6 +385,7 @@ static void close_parts(struct server *s)
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
     api_server_close(s->door);
+    workers_settle(s->security.workers); /* their calls write, and answer to loops */
     if (s->store)
         store_settle(s->store);
     settle_loops(s);
@@ -349,9 +393,11 @@ static void close_parts(struct server *s)
     for (size_t i = 0; i < s->n_loops; i++)
         loop_free(s->loops[i]);
     tls_config_free(s->tls);
+    security_close(&s->security);
     api_free(s->api);
     if (s->store)
         store_close(s->store);
+    vault_free(s->vault);
     arena_free(s->arena);
 }
 

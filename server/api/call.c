@@ -42,6 +42,7 @@ struct hook_context call_hook_context(struct call *c, enum write_operation opera
         .now_us = api_clock(c->api)->wall_us(api_clock(c->api)),
         .is_dry_run = c->is_dry_run,
         .warn = hook_warn,
+        .user = &c->in.user,
         .request = c,
     };
 }

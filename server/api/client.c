@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "api/call.h"
+#include "api/call_blocking.h"
 #include "base/alloc.h"
 
 struct local_client {
@@ -26,50 +26,6 @@ struct local_client {
 };
 
 /* ---- requests ----------------------------------------------------------------------------- */
-
-struct local_call {
-    struct call call;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool must_continue, is_done;
-};
-
-static void signal_flag(struct local_call *l, bool *flag)
-{
-    (void) pthread_mutex_lock(&l->lock);
-    *flag = true;
-    (void) pthread_cond_signal(&l->wake);
-    (void) pthread_mutex_unlock(&l->lock);
-}
-
-static void on_resume(struct call *c)
-{
-    struct local_call *l = CONTAINER_OF(c, struct local_call, call);
-    signal_flag(l, &l->must_continue);
-}
-
-static void on_done(struct call *c)
-{
-    struct local_call *l = CONTAINER_OF(c, struct local_call, call);
-    signal_flag(l, &l->is_done);
-}
-
-/* Runs the call to its end on this thread, which sleeps while the store writes. */
-static void run(struct local_call *l)
-{
-    call_run(&l->call);
-    for (;;) {
-        (void) pthread_mutex_lock(&l->lock);
-        while (!l->is_done && !l->must_continue)
-            (void) pthread_cond_wait(&l->wake, &l->lock);
-        bool is_done = l->is_done;
-        l->must_continue = false;
-        (void) pthread_mutex_unlock(&l->lock);
-        if (is_done)
-            return;
-        call_continue(&l->call);
-    }
-}
 
 static struct json *reply_value(struct arena *a, const struct call_reply *r)
 {
@@ -100,12 +56,8 @@ static int local_request(struct kube_client *client, struct arena *a, const stru
 {
     static const struct str masters[] = {{"system:masters", 14}};
     struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
-    struct local_call l = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-    struct call *c = &l.call;
-    c->api = lc->api;
-    c->arena = a;
-    c->resume = on_resume;
-    c->on_done = on_done;
+    struct call call = {.api = lc->api, .arena = a};
+    struct call *c = &call;
     c->in = (struct call_input){
         .user = {STR("system:apiserver"), masters, 1},
         .path = {.is_resource = true,
@@ -121,7 +73,7 @@ static int local_request(struct kube_client *client, struct arena *a, const stru
         .user_agent = str_of(lc->manager),
         .body = r->body ? json_text(a, r->body) : STR(""),
     };
-    run(&l);
+    call_run_blocking(c);
     int result = 0;
     if (c->status.code) {
         *st = c->status;

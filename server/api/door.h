@@ -6,6 +6,7 @@
 #include "api/openapi.h"
 #include "api/server.h"
 #include "api/watch.h"
+#include "loop/workers.h"
 
 /* The server's documents about one registry; replaced with it. */
 struct documents {
@@ -27,6 +28,10 @@ struct door {
     struct http_server *http;
     struct watch_hub *hub;
     const struct health *health;
+    struct workers *workers;
+    struct fairness *fairness;
+    struct audit *audit;                           /* NULL: none */
+    size_t n_held;                                 /* refused logins whose answer waits */
     struct arena *spare_arenas[DOOR_SPARE_ARENAS]; /* of writes that are over */
     size_t n_spare_arenas;
 };

@@ -29,6 +29,17 @@ void health_add(struct health *h, const struct health_check *check)
     h->checks[h->n_checks++] = *check;
 }
 
+bool health_has_path(struct str path)
+{
+    struct str rest = str_from(path, 1), first = STR_NONE;
+    if (!path.n || !str_split(&rest, '/', &first))
+        return false;
+    for (size_t i = 0; i < N_ELEMENTS(endpoints); i++)
+        if (str_eq(first, endpoints[i].name))
+            return true;
+    return false;
+}
+
 static bool ask(const struct health_check *c, char reason[HEALTH_REASON_BYTES])
 {
     reason[0] = '\0';

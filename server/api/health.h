@@ -35,5 +35,7 @@ void health_add(struct health *h, const struct health_check *check);
  * "/<endpoint>/<check>". False: no such path. Failed checks are logged. */
 bool health_get(struct arena *a, const struct health *h, const struct document_request *q,
                 struct document_reply *ret_reply);
+/* True for the paths of health_get(), whether or not the check exists. */
+bool health_has_path(struct str path);
 /* Every path health_get() answers, for the root document. */
 size_t health_paths(struct arena *a, const struct health *h, struct str **ret_paths);

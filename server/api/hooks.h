@@ -5,6 +5,7 @@
 
 #include "api/kind.h"
 #include "api/names.h"
+#include "api/user.h"
 #include "base/clock.h"
 
 enum write_operation { WRITE_CREATE, WRITE_UPDATE };
@@ -16,6 +17,7 @@ struct hook_context {
     struct str subresource; /* "" for the object itself */
     struct str name,
         namespace; /* of the request; name may be empty for a create with generateName */
+    const struct user *user; /* whoever writes */
     int64_t now_us;
     bool is_dry_run;
     /* Adds a Warning header (kube-apiserver's words). */

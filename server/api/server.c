@@ -78,9 +78,16 @@ static void on_registry(void *ctx, struct registry *r)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-static void door_open(struct api_server *s, struct door *d, struct loop *loop)
+static void door_open(struct api_server *s, const struct api_server_options *o, struct door *d,
+                      struct loop *loop)
 {
-    *d = (struct door){.server = s, .api = s->api, .loop = loop, .health = s->health};
+    *d = (struct door){.server = s,
+                       .api = o->api,
+                       .loop = loop,
+                       .health = o->health,
+                       .workers = o->workers,
+                       .fairness = o->fairness,
+                       .audit = o->audit};
     d->hub = watch_hub_new(s->api, loop);
     d->http = http_server_new(&(struct http_server_options){
         .loop = loop,
@@ -102,7 +109,7 @@ struct api_server *api_server_new(const struct api_server_options *o)
     s->n_doors = o->n_loops;
     s->doors = mem_zalloc(sizeof(*s->doors) * s->n_doors);
     for (size_t i = 0; i < s->n_doors; i++)
-        door_open(s, &s->doors[i], o->loops[i]);
+        door_open(s, o, &s->doors[i], o->loops[i]);
     return s;
 }
 

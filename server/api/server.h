@@ -8,6 +8,9 @@
 #include "http/http.h"
 
 struct api_server;
+struct audit;
+struct fairness;
+struct workers;
 
 struct api_server_options {
     struct api *api;
@@ -15,6 +18,9 @@ struct api_server_options {
     size_t n_loops;
     struct str address; /* as /api shows it: "10.0.0.5:6443" */
     struct health *health;
+    struct workers *workers; /* for what waits on other servers */
+    struct fairness *fairness;
+    struct audit *audit; /* NULL: none */
 };
 
 struct api_server *api_server_new(const struct api_server_options *o);

@@ -42,6 +42,8 @@ struct watcher {
     struct watch_hub *hub;
     struct http_exchange *exchange;
     struct watch_request request;
+    void (*on_end)(void *arg);
+    void *arg;
     enum watcher_state state;
     int64_t after; /* events up to this revision have been sent or do not matter */
     struct store_page initial;
@@ -74,13 +76,16 @@ static void watcher_free(struct watcher *w)
 
 static void watcher_end(struct watcher *w)
 {
+    w->on_end(w->arg);
     http_end(w->exchange);
     watcher_free(w);
 }
 
 static void on_peer_gone(void *arg)
 {
-    watcher_free(arg);
+    struct watcher *w = arg;
+    w->on_end(w->arg);
+    watcher_free(w);
 }
 
 static void send_text(struct watcher *w, struct buf *b)
@@ -455,18 +460,20 @@ static void start_answer(struct http_exchange *x, const struct http_header *head
     http_start_websocket(x, chosen);
 }
 
-void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watch_request *request,
-                 const struct http_header *headers, size_t n_headers)
+void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watch_start *start)
 {
+    const struct watch_request *request = start->request;
     struct watcher *w = NEW(struct watcher);
     w->hub = h;
     w->exchange = x;
     w->request = *request;
     w->request.registry = registry_ref(request->registry);
+    w->on_end = start->on_end;
+    w->arg = start->arg;
     h->n_watchers++;
     list_append(&channel_of(h, request->collection)->watchers, &w->link);
     set_times(w);
-    start_answer(x, headers, n_headers);
+    start_answer(x, start->headers, start->n_headers);
     http_on_closed(x, on_peer_gone, w);
     http_on_drained(x, on_drained, w);
     if (!h->is_following) { /* drained: the server is about to end */

@@ -28,7 +28,13 @@ void watch_hub_drain(struct watch_hub *h);
 void watch_hub_free(struct watch_hub *h);
 size_t watch_hub_watchers(const struct watch_hub *h);
 
-/* Answers the exchange with the watch. The exchange's arena keeps the request. is_websocket:
- * handshake checked, protocol chosen. */
-void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watch_request *request,
-                 const struct http_header *headers, size_t n_headers);
+struct watch_start {
+    const struct watch_request *request; /* kept by the exchange's arena */
+    const struct http_header *headers;
+    size_t n_headers;
+    void (*on_end)(void *arg); /* however it ends, while the exchange still exists */
+    void *arg;
+};
+
+/* Answers the exchange with the watch, over WebSocket when it asks so. */
+void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watch_start *start);
