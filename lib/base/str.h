@@ -27,9 +27,32 @@ static inline struct str str_range(const char *p, size_t n)
     return (struct str){p, n};
 }
 
+/* Names are short and mostly equal where they are compared: up to 16 bytes two loads, which may
+ * overlap, cost less than a call. */
+static inline bool str_has_bytes(const char *a, const char *b, size_t n)
+{
+    uint64_t x = 0, y = 0, last_x = 0, last_y = 0;
+    if (n > 16)
+        return memcmp(a, b, n) == 0;
+    if (n >= 8) {
+        memcpy(&x, a, 8);
+        memcpy(&y, b, 8);
+        memcpy(&last_x, a + n - 8, 8);
+        memcpy(&last_y, b + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&x, a, 4);
+        memcpy(&y, b, 4);
+        memcpy(&last_x, a + n - 4, 4);
+        memcpy(&last_y, b + n - 4, 4);
+    } else if (n > 0) {
+        return a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1];
+    }
+    return ((x ^ y) | (last_x ^ last_y)) == 0;
+}
+
 static inline bool str_eq(struct str a, struct str b)
 {
-    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+    return a.n == b.n && str_has_bytes(a.p, b.p, a.n);
 }
 
 static inline bool str_is(struct str a, const char *z)

@@ -80,6 +80,19 @@ static inline size_t json_count(const struct json *v)
 }
 /* Numbers compare by value (1 equals 1.0), objects without regard to order. */
 bool json_equal(const struct json *a, const struct json *b);
+/* Whether both would be written as the same text: numbers of one type, members in one order. */
+bool json_identical(const struct json *a, const struct json *b);
+static inline bool json_is_container(const struct json *v)
+{
+    return v->type == JSON_ARRAY || v->type == JSON_OBJECT;
+}
+/* One container, not empty, seen from two trees: the one was made from the other and left this part
+ * alone. */
+static inline bool json_is_shared(const struct json *a, const struct json *b)
+{
+    return a->type == b->type && a->n == b->n && a->n && json_is_container(a) &&
+           a->items == b->items;
+}
 /* False when the tree is deeper than JSON_MAX_DEPTH or has more than max_values values, shared
  * subtrees counted each time: a patch can make such a tree from small parts, and what is written
  * must be readable again. */
@@ -154,6 +167,12 @@ void json_remove_at(struct json *array, size_t at);
 void json_sort_members(struct json *object);
 /* A deep copy of the tree; strings stay shared. */
 struct json json_clone(struct arena *a, const struct json *v);
+/* Gives a container that may be shared elements of its own, with room for so many more; what is
+ * below stays shared. */
+void json_unshare(struct arena *a, struct json *container, size_t n_more);
+/* Makes the tree share with old what is identical in both, so that who compares the two later need
+ * not look into it. Changes value in place; true when all of it is identical. */
+bool json_share(struct json *value, const struct json *old);
 
 /* ---- text --------------------------------------------------------------------------------- */
 

@@ -16,7 +16,8 @@ struct convert {
     bool is_too_deep;
 };
 
-static struct json convert_value(struct convert *c, yyjson_val *v, const struct field_path *path);
+static struct json convert_container(struct convert *c, yyjson_val *v,
+                                     const struct field_path *path);
 
 /* Brackets in strings do not count. */
 static bool is_too_deep(struct str text)
@@ -52,41 +53,73 @@ static struct json convert_number(yyjson_val *v)
     return u <= INT64_MAX ? json_int((int64_t) u) : json_double((double) u);
 }
 
+static inline struct json convert_scalar(yyjson_val *v)
+{
+    switch (unsafe_yyjson_get_type(v)) {
+    case YYJSON_TYPE_BOOL:
+        return json_bool(unsafe_yyjson_get_bool(v));
+    case YYJSON_TYPE_NUM:
+        return convert_number(v);
+    case YYJSON_TYPE_STR:
+        return json_string(str_range(unsafe_yyjson_get_str(v), unsafe_yyjson_get_len(v)));
+    default:
+        return json_null();
+    }
+}
+
+/* The commonest value needs no call. */
+static inline struct json convert_any(struct convert *c, yyjson_val *v, const struct field_path *at)
+{
+    return unsafe_yyjson_is_ctn(v) ? convert_container(c, v, at) : convert_scalar(v);
+}
+
 static struct json convert_array(struct convert *c, yyjson_val *v, const struct field_path *path)
 {
-    size_t n = yyjson_arr_size(v);
+    size_t n = unsafe_yyjson_get_len(v);
     struct json array = json_array();
-    if (n == 0)
-        return array;
     array.items = arena_alloc(c->arena, n * sizeof(*array.items));
     array.n = (uint32_t) n;
-    yyjson_val *item = yyjson_arr_get_first(v);
+    yyjson_val *item = unsafe_yyjson_get_first(v);
     for (size_t i = 0; i < n; i++, item = unsafe_yyjson_get_next(item)) {
         struct field_path here = FIELD_INDEX(path, (int64_t) i);
-        array.items[i] = convert_value(c, item, &here);
+        array.items[i] = convert_any(c, item, &here);
     }
     return array;
 }
 
+/* Of a text that is trusted: no key stands twice, no path is asked for. */
+static struct json convert_trusted(struct convert *c, yyjson_val *v)
+{
+    size_t n = unsafe_yyjson_get_len(v);
+    struct json object = json_object();
+    object.members = arena_alloc(c->arena, n * sizeof(*object.members));
+    object.n = (uint32_t) n;
+    yyjson_val *key = unsafe_yyjson_get_first(v);
+    for (size_t i = 0; i < n; i++, key = unsafe_yyjson_get_next(key + 1)) {
+        struct json_member *m = &object.members[i];
+        m->key = json_string(str_range(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key)));
+        m->value = convert_any(c, key + 1, NULL);
+    }
+    return object;
+}
+
 static struct json convert_object(struct convert *c, yyjson_val *v, const struct field_path *path)
 {
-    size_t n = yyjson_obj_size(v);
+    size_t n = unsafe_yyjson_get_len(v);
     struct json object = json_object();
-    if (n == 0)
-        return object;
     object.members = arena_alloc(c->arena, n * sizeof(*object.members));
     CLEANUP(json_keys_done) struct json_keys keys = {.object = &object};
     yyjson_val *key = unsafe_yyjson_get_first(v);
     for (size_t i = 0; i < n; i++, key = unsafe_yyjson_get_next(key + 1)) {
         struct str name = str_range(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key));
         struct field_path here = FIELD_NAME(path, name);
-        struct json_member *m = c->duplicates ? json_keys_find(&keys, name) : NULL;
+        struct json_member *m = json_keys_find(&keys, name);
         if (m)
             json_duplicates_add(c->arena, c->duplicates, &here, STR_NONE);
         else
             m = &object.members[object.n++];
         m->key = json_string(name);
-        m->value = convert_value(c, key + 1, &here);
+        m->value = convert_any(c, key + 1, &here);
     }
     return object;
 }
@@ -94,31 +127,24 @@ static struct json convert_object(struct convert *c, yyjson_val *v, const struct
 static struct json convert_container(struct convert *c, yyjson_val *v,
                                      const struct field_path *path)
 {
+    bool is_array = unsafe_yyjson_is_arr(v);
     if (c->depth == JSON_MAX_DEPTH) {
         c->is_too_deep = true;
         return json_null();
     }
+    if (unsafe_yyjson_get_len(v) == 0)
+        return is_array ? json_array() : json_object();
     c->depth++;
-    struct json value = yyjson_is_arr(v) ? convert_array(c, v, path) : convert_object(c, v, path);
+    struct json value = is_array        ? convert_array(c, v, path)
+                        : c->duplicates ? convert_object(c, v, path)
+                                        : convert_trusted(c, v);
     c->depth--;
     return value;
 }
 
-static struct json convert_value(struct convert *c, yyjson_val *v, const struct field_path *path)
+static struct json convert_value(struct convert *c, yyjson_val *v)
 {
-    switch (yyjson_get_type(v)) {
-    case YYJSON_TYPE_BOOL:
-        return json_bool(yyjson_get_bool(v));
-    case YYJSON_TYPE_NUM:
-        return convert_number(v);
-    case YYJSON_TYPE_STR:
-        return json_string(str_range(unsafe_yyjson_get_str(v), unsafe_yyjson_get_len(v)));
-    case YYJSON_TYPE_ARR:
-    case YYJSON_TYPE_OBJ:
-        return convert_container(c, v, path);
-    default:
-        return json_null();
-    }
+    return convert_any(c, v, NULL);
 }
 
 /* yyjson unescapes in place and keeps pointing into this copy. */
@@ -165,7 +191,7 @@ int json_parse(struct arena *a, struct str text, struct json_parse_result *ret)
     }
     struct json_duplicates duplicates = {0};
     struct convert c = {.arena = a, .duplicates = &duplicates};
-    ret->value = json_new(a, convert_value(&c, yyjson_doc_get_root(doc), NULL));
+    ret->value = json_new(a, convert_value(&c, yyjson_doc_get_root(doc)));
     ret->duplicates = duplicates.first;
     yyjson_doc_free(doc);
     return c.is_too_deep ? fail_depth(ret) : 0;
@@ -179,7 +205,7 @@ struct json *json_parse_quick(struct arena *a, struct str text)
     if (!doc)
         return NULL;
     struct convert c = {.arena = a};
-    struct json *v = json_new(a, convert_value(&c, yyjson_doc_get_root(doc), NULL));
+    struct json *v = json_new(a, convert_value(&c, yyjson_doc_get_root(doc)));
     yyjson_doc_free(doc);
     return c.is_too_deep ? NULL : v;
 }

@@ -12,11 +12,11 @@
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-/* Most keys of the same length differ in their first byte already: a call less for each. */
+/* Most keys of the same length differ in their first byte already. */
 static inline bool key_is(const struct json_member *m, struct str key)
 {
     return m->key.n == key.n &&
-           (key.n == 0 || (m->key.s[0] == key.p[0] && memcmp(m->key.s, key.p, key.n) == 0));
+           (key.n == 0 || (m->key.s[0] == key.p[0] && str_has_bytes(m->key.s, key.p, key.n)));
 }
 
 static struct json_member *find_member(const struct json *object, struct str key)
@@ -176,6 +176,38 @@ bool json_equal(const struct json *a, const struct json *b)
     }
 }
 
+static bool elements_identical(const struct json *a, const struct json *b)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        bool is_same = a->type == JSON_ARRAY
+                           ? json_identical(&a->items[i], &b->items[i])
+                           : str_eq(json_str(&a->members[i].key), json_str(&b->members[i].key)) &&
+                                 json_identical(&a->members[i].value, &b->members[i].value);
+        if (!is_same)
+            return false;
+    }
+    return true;
+}
+
+bool json_identical(const struct json *a, const struct json *b)
+{
+    if (a->type != b->type)
+        return false;
+    switch (a->type) {
+    case JSON_NULL:
+        return true;
+    case JSON_BOOL:
+        return a->b == b->b;
+    case JSON_INT:
+    case JSON_DOUBLE: /* by its bits: -0 is not 0 */
+        return a->i == b->i;
+    case JSON_STRING:
+        return str_eq(json_str(a), json_str(b));
+    default:
+        return a->n == b->n && (a->items == b->items || elements_identical(a, b));
+    }
+}
+
 /* Takes the values of the tree off *left. */
 static bool fits(const struct json *v, int depth, size_t *left)
 {
@@ -329,4 +361,59 @@ struct json json_clone(struct arena *a, const struct json *v)
     if (json_count(v) == 0)
         return json_is(v, JSON_ARRAY) ? json_array() : json_is(v, JSON_OBJECT) ? json_object() : *v;
     return v->type == JSON_ARRAY ? clone_array(a, v) : clone_object(a, v);
+}
+
+/* ---- sharing ------------------------------------------------------------------------------ */
+
+void json_unshare(struct arena *a, struct json *container, size_t n_more)
+{
+    uint8_t room = 0;
+    while (((size_t) 1 << room) < container->n + n_more)
+        room++;
+    size_t each = element_bytes(container);
+    void *elements = arena_alloc(a, each << room);
+    if (container->n)
+        memcpy(elements, container->items, container->n * each);
+    container->items = elements;
+    container->room = room;
+}
+
+static bool share_items(struct json *array, const struct json *old)
+{
+    bool is_same = array->n == old->n;
+    for (uint32_t i = 0; i < MIN(array->n, old->n); i++)
+        is_same &= json_share(&array->items[i], &old->items[i]);
+    return is_same;
+}
+
+/* Members that changed places are found again behind each other, or, in a small object, anywhere.
+ */
+static bool share_members(struct json *object, const struct json *old)
+{
+    bool is_same = object->n == old->n;
+    const struct json_member *next = old->members, *end = old->members + old->n;
+    for (uint32_t i = 0; i < object->n; i++) {
+        struct json_member *m = &object->members[i];
+        const struct json_member *was = next < end && key_is(next, json_str(&m->key)) ? next : NULL;
+        if (!was && old->n <= JSON_SMALL_OBJECT)
+            was = find_member(old, json_str(&m->key));
+        next = was ? was + 1 : next;
+        bool is_same_member = was && json_share(&m->value, &was->value);
+        is_same &= is_same_member && was == &old->members[i];
+    }
+    return is_same;
+}
+
+bool json_share(struct json *value, const struct json *old)
+{
+    if (!json_is_container(value) || value->type != old->type || !value->n || !old->n)
+        return json_identical(value, old);
+    if (value->items == old->items)
+        return value->n == old->n;
+    bool is_same = value->type == JSON_ARRAY ? share_items(value, old) : share_members(value, old);
+    if (is_same) {
+        value->items = old->items;
+        value->room = 0;
+    }
+    return is_same;
 }

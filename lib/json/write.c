@@ -180,6 +180,36 @@ static char *put_scientific(char *to, const char *digits, int n_digits, int expo
     return to + snprintf(to, 8, "e%+d", exponent);
 }
 
+/* A number with a few decimals, as people write them: digits such that digits / 10^n_decimals is d.
+ * Up to 15 digits no other decimal as short reads back as d, and both operands of the division are
+ * exact, so it rounds as reading does. False: not such a number. */
+static bool few_decimals(double d, int64_t *ret_digits, int *ret_n_decimals)
+{
+    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
+    for (int n = 1; n < (int) N_ELEMENTS(powers) && d * powers[n] < 1e15; n++) {
+        int64_t digits = (int64_t) (d * powers[n] + 0.5);
+        if ((double) digits / powers[n] != d)
+            continue;
+        *ret_digits = digits;
+        *ret_n_decimals = n;
+        return true;
+    }
+    return false;
+}
+
+static void write_decimals(struct buf *b, int64_t digits, int n_decimals)
+{
+    char text[MAX_NUMBER_BYTES];
+    char *end = text + sizeof(text), *p = end;
+    for (int i = 0; i < n_decimals; i++, digits /= 10)
+        *--p = (char) ('0' + digits % 10);
+    *--p = '.';
+    write_int(b, digits);
+    size_t n = (size_t) (end - p);
+    memcpy(reserve(b, n), p, n);
+    b->n += n;
+}
+
 /* As Go's encoding/json: plain within [1e-6, 1e21), scientific outside. JSON has no infinities.
  * Whole numbers that read back as integers are written exactly: Go pads them with zeros beyond
  * 2^53, which is another number then. */
@@ -191,6 +221,12 @@ static void write_double(struct buf *b, double d)
     }
     if (fabs(d) < 0x1p63 && d == (double) (int64_t) d && !(d == 0 && signbit(d))) {
         write_int(b, (int64_t) d);
+        return;
+    }
+    int64_t few = 0;
+    int n_decimals = 0;
+    if (d >= 1e-6 && few_decimals(d, &few, &n_decimals)) {
+        write_decimals(b, few, n_decimals);
         return;
     }
     char text[MAX_NUMBER_BYTES], digits[MAX_NUMBER_BYTES];

@@ -139,6 +139,20 @@ static bool plain_key_element(struct arena *a, struct str name, const struct jso
     return true;
 }
 
+/* The same for the item of a set. */
+static bool plain_value_element(struct arena *a, const struct json *value, struct str *ret_element)
+{
+    struct str s = json_str(value);
+    if (!needs_no_escape(s))
+        return false;
+    char *p = arena_alloc(a, s.n + 4), *start = p;
+    p = mempcpy(p, "v:\"", 3);
+    p = mempcpy(p, s.p, s.n);
+    *p++ = '"';
+    *ret_element = str_range(start, (size_t) (p - start));
+    return true;
+}
+
 static struct str key_names(struct arena *a, const struct schema *list)
 {
     BUF_AUTO b = {0};
@@ -203,6 +217,8 @@ static int set_item_element(struct arena *a, const struct json *item, struct str
     default:
         break;
     }
+    if (plain_value_element(a, item, ret_element))
+        return 0;
     BUF_AUTO b = {0};
     buf_append_str(&b, STR("v:"));
     json_write(&b, item);

@@ -52,6 +52,8 @@ void element_write(struct arena *a, struct buf *b, struct str element);
 /* Appends; in order or fieldset_sort() afterwards. The node is valid until the next append. */
 struct fieldset_node *fieldset_append(struct arena *a, struct fieldset *set, struct str element);
 void fieldset_sort(struct fieldset *set);
+/* Room for n nodes, in a set that is empty still. */
+void fieldset_reserve(struct arena *a, struct fieldset *set, uint32_t n);
 /* With nodes of its own; what is below is shared. */
 struct fieldset *fieldset_copy(struct arena *a, const struct fieldset *set);
 /* NULL when absent. */
@@ -85,6 +87,9 @@ enum shape shape_of(const struct schema *schema, const struct json *value, unsig
 const struct schema *shape_member(const struct schema *schema, struct str name, bool is_root);
 /* Whether the schema names this member, as opposed to a key of a map or an unknown field. */
 bool shape_names_member(const struct schema *schema, struct str name, bool is_root);
+/* Both at once. */
+const struct schema *shape_find(const struct schema *schema, struct str name, bool is_root,
+                                bool *ret_is_named);
 /* Whether everything below is typed by what it is: no schema, or one that says nothing. */
 bool shape_is_deduced(const struct schema *schema);
 

@@ -236,24 +236,14 @@ struct json managed_write(struct managed_list *list)
     return out;
 }
 
-/* A container that may be shared, with members of its own and room for one more. */
-static void unshare(struct arena *a, struct json *object)
-{
-    struct json_member *members = arena_alloc(a, (object->n + 1) * sizeof(*members));
-    if (object->n)
-        memcpy(members, object->members, object->n * sizeof(*members));
-    object->members = members;
-    object->room = 0;
-}
-
 void managed_store(struct arena *a, struct json *object, struct json managed)
 {
     struct json *metadata = json_get(object, STR("metadata"));
     if (json_count(&managed) == 0 && !json_get(metadata, STR("managedFields")))
         return;
-    unshare(a, object);
+    json_unshare(a, object, 1);
     metadata = json_ensure_object(a, object, STR("metadata"));
-    unshare(a, metadata);
+    json_unshare(a, metadata, 1);
     if (json_count(&managed) == 0)
         (void) json_remove(metadata, STR("managedFields"));
     else
@@ -324,7 +314,7 @@ static struct json over_zero(struct arena *a, const struct json *object, const s
         if (has && !(json_is(has, JSON_OBJECT) && json_count(&m->value)))
             continue;
         if (is_shared)
-            unshare(a, &out);
+            json_unshare(a, &out, 1);
         is_shared = false;
         struct json value = has ? over_zero(a, has, &m->value) : m->value;
         (void) json_set(a, &out, json_str(&m->key), value);

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 
-static struct json merge(struct arena *a, const struct schema *schema, const struct json *live,
-                         const struct json *config, unsigned depth);
+/* True when *ret, what the two make together, differs from live. What stays as it is in live is
+ * shared with it, so that comparing them later is quick. */
+static bool merge(struct arena *a, const struct schema *schema, const struct json *live,
+                  const struct json *config, unsigned depth, struct json *ret);
 
 /* ---- maps --------------------------------------------------------------------------------- */
 
@@ -43,27 +45,44 @@ static const struct json *lookup_get(struct lookup *l, struct str name)
     return found;
 }
 
-static struct json merge_maps(struct arena *a, const struct schema *schema, const struct json *live,
-                              const struct json *config, unsigned depth)
+/* The schema of a member matters only to what has others below it. */
+static bool merge_member(struct arena *a, const struct schema *map, const struct json_member *live,
+                         const struct json *config, unsigned depth, struct json *ret)
 {
-    struct json out = json_object();
-    out.members =
-        arena_alloc(a, (json_count(live) + json_count(config) + 1) * sizeof(*out.members));
+    const struct schema *schema = NULL;
+    if (json_is_container(&live->value) || json_is_container(config))
+        schema = shape_member(map, json_str(&live->key), depth == 0);
+    return merge(a, schema, &live->value, config, depth + 1, ret);
+}
+
+static bool merge_maps(struct arena *a, const struct schema *schema, const struct json *live,
+                       const struct json *config, unsigned depth, struct json *ret)
+{
+    struct json out = *live;
+    bool is_own = false;
     CLEANUP(lookup_done) struct lookup in_config = {.object = config};
     CLEANUP(lookup_done) struct lookup in_live = {.object = live};
-    JSON_FOR_EACH_MEMBER (live, m) {
-        struct str name = json_str(&m->key);
-        const struct json *wanted = lookup_get(&in_config, name);
-        struct json value = m->value;
-        if (wanted)
-            value = merge(a, shape_member(schema, name, depth == 0), &m->value, wanted, depth + 1);
-        out.members[out.n++] = (struct json_member){m->key, value};
+    for (uint32_t i = 0; i < live->n; i++) {
+        const struct json_member *m = &live->members[i];
+        const struct json *wanted = lookup_get(&in_config, json_str(&m->key));
+        struct json value;
+        if (!wanted || !merge_member(a, schema, m, wanted, depth, &value))
+            continue;
+        if (!is_own)
+            json_unshare(a, &out, json_count(config));
+        is_own = true;
+        out.members[i].value = value;
     }
     JSON_FOR_EACH_MEMBER (config, m) {
-        if (!lookup_get(&in_live, json_str(&m->key)))
-            out.members[out.n++] = *m;
+        if (lookup_get(&in_live, json_str(&m->key)))
+            continue;
+        if (!is_own)
+            json_unshare(a, &out, json_count(config));
+        is_own = true;
+        (void) json_append_member(a, &out, json_str(&m->key), m->value);
     }
-    return out;
+    *ret = out;
+    return is_own;
 }
 
 /* ---- lists -------------------------------------------------------------------------------- */
@@ -162,8 +181,11 @@ static void take_config(struct list_merge *m, uint32_t number, struct json *out)
     const struct json *live = k->n_live == 1 ? &m->live.list->items[k->live_at] : NULL;
     const struct json *wanted = &m->config.list->items[k->config_at];
     k->is_merged = true;
-    out->items[out->n++] =
-        live ? merge(m->arena, m->list->items, live, wanted, m->depth + 1) : *wanted;
+    struct json *item = &out->items[out->n++];
+    if (live)
+        (void) merge(m->arena, m->list->items, live, wanted, m->depth + 1, item);
+    else
+        *item = *wanted;
 }
 
 /* The configuration's items keep their order; live items that it does not name stay before the
@@ -193,8 +215,8 @@ static void merge_in_order(struct list_merge *m, struct json *out)
     }
 }
 
-static struct json merge_lists(struct arena *a, const struct schema *list, const struct json *live,
-                               const struct json *config, unsigned depth)
+static void merge_unlike_lists(struct arena *a, const struct schema *list, const struct json *live,
+                               const struct json *config, unsigned depth, struct json *ret)
 {
     struct list_merge m = {.arena = a, .list = list, .depth = depth};
     m.live.list = live;
@@ -210,26 +232,85 @@ static struct json merge_lists(struct arena *a, const struct schema *list, const
         else
             out.items[out.n++] = live->items[i];
     }
-    return out;
+    *ret = out;
 }
 
-static struct json merge(struct arena *a, const struct schema *schema, const struct json *live,
-                         const struct json *config, unsigned depth)
+/* What alone identifies the item; NULL: more than one value does, or nothing that is plain. */
+static const struct json *only_key(const struct schema *list, const struct json *item)
 {
-    enum shape shape = shape_of(schema, config, depth);
-    if (shape == SHAPE_LEAF || shape != shape_of(schema, live, depth) || json_count(live) == 0)
-        return *config;
+    const struct json *key = item;
+    if (list->list_type == SCHEMA_LIST_MAP)
+        key = list->n_list_map_keys == 1 ? json_get(item, list->list_map_keys[0]) : NULL;
+    return json_is(key, JSON_STRING) || json_is(key, JSON_INT) ? key : NULL;
+}
+
+/* The usual case: a short list with the same items in the same order, none of them twice. */
+static bool has_same_items(const struct schema *list, const struct json *live,
+                           const struct json *config)
+{
+    const struct json *keys[SMALL_MAP];
+    if (live->n != config->n || live->n > SMALL_MAP)
+        return false;
+    for (uint32_t i = 0; i < live->n; i++) {
+        const struct json *wanted = only_key(list, &config->items[i]);
+        keys[i] = only_key(list, &live->items[i]);
+        if (!keys[i] || !wanted || !json_identical(keys[i], wanted))
+            return false;
+        for (uint32_t k = 0; k < i; k++) {
+            if (json_identical(keys[k], keys[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool merge_lists(struct arena *a, const struct schema *list, const struct json *live,
+                        const struct json *config, unsigned depth, struct json *ret)
+{
+    *ret = *live;
+    bool is_own = false;
+    if (!has_same_items(list, live, config)) {
+        merge_unlike_lists(a, list, live, config, depth, ret);
+        return true;
+    }
+    for (uint32_t i = 0; i < live->n; i++) {
+        struct json item;
+        if (!merge(a, list->items, &live->items[i], &config->items[i], depth + 1, &item))
+            continue;
+        if (!is_own)
+            json_unshare(a, ret, 0);
+        is_own = true;
+        ret->items[i] = item;
+    }
+    return is_own;
+}
+
+static bool merge(struct arena *a, const struct schema *schema, const struct json *live,
+                  const struct json *config, unsigned depth, struct json *ret)
+{
+    enum shape shape = SHAPE_LEAF;
+    if (json_is_container(live) || json_is_container(config))
+        shape = shape_of(schema, config, depth);
+    if (shape == SHAPE_LEAF || shape != shape_of(schema, live, depth) || json_count(live) == 0) {
+        bool is_same = json_identical(live, config);
+        *ret = is_same ? *live : *config;
+        return !is_same;
+    }
     /* To say null or nothing of a map or list that has content leaves the content. */
-    if (json_count(config) == 0)
-        return *live;
-    return shape == SHAPE_MAP ? merge_maps(a, schema, live, config, depth)
-                              : merge_lists(a, schema, live, config, depth);
+    if (json_count(config) == 0) {
+        *ret = *live;
+        return false;
+    }
+    return shape == SHAPE_MAP ? merge_maps(a, schema, live, config, depth, ret)
+                              : merge_lists(a, schema, live, config, depth, ret);
 }
 
 struct json merge_values(struct arena *a, const struct schema *schema, const struct json *live,
                          const struct json *config)
 {
-    return merge_maps(a, schema, live, config, 0);
+    struct json merged;
+    (void) merge_maps(a, schema, live, config, 0, &merged);
+    return merged;
 }
 
 /* ---- taking away -------------------------------------------------------------------------- */

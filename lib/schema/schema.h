@@ -70,9 +70,12 @@ const struct schema *schema_object_meta(void);
 /* ---- what a schema does ------------------------------------------------------------------- */
 
 /* Fills defaults, also below freshly defaulted objects; members that are null and not nullable take
- * their default or are dropped, as kube-apiserver does. Changes value in place; defaults are cloned
- * into a. */
+ * their default or are dropped, as kube-apiserver does. Defaults are cloned into a. Changes value
+ * itself, but copies whatever it changes below: other trees may share that. */
 void schema_default(struct arena *a, const struct schema *schema, struct json *value);
+/* The same, without looking into what value shares with old, which has its defaults. */
+void schema_default_over(struct arena *a, const struct schema *schema, struct json *value,
+                         const struct json *old);
 
 struct unknown_field {
     struct str path; /* spec.nope, spec.list[0].nope */
@@ -85,7 +88,7 @@ struct unknown_field {
  * whose apiVersion, kind and metadata stay) and lists it when ret_unknown is not NULL, in
  * kube-apiserver's order: metadata's, the rest sorted, that of embedded metadata. At the root,
  * apiVersion, kind and metadata always stay; of metadata, the root's and an embedded one, only what
- * ObjectMeta has stays. Changes in place. */
+ * ObjectMeta has stays. Changes value itself, but copies whatever it changes below. */
 void schema_prune(struct arena *a, const struct schema *schema, struct json *value,
                   struct unknown_field **ret_unknown);
 

@@ -42,19 +42,29 @@ enum shape shape_of(const struct schema *schema, const struct json *value, unsig
     return SHAPE_LEAF;
 }
 
+const struct schema *shape_find(const struct schema *schema, struct str name, bool is_root,
+                                bool *ret_is_named)
+{
+    if ((is_root || (schema && schema->embedded_resource)) && schema_is_meta_name(name)) {
+        *ret_is_named = true;
+        return str_is(name, "metadata") ? schema_object_meta() : schema_member(schema, name);
+    }
+    const struct schema *property = schema ? schema_property(schema, name) : NULL;
+    *ret_is_named = property != NULL;
+    return property ? property : schema ? schema->additional_properties : NULL;
+}
+
 const struct schema *shape_member(const struct schema *schema, struct str name, bool is_root)
 {
-    if ((is_root || (schema && schema->embedded_resource)) && str_is(name, "metadata"))
-        return schema_object_meta();
-    return schema_member(schema, name);
+    bool is_named = false;
+    return shape_find(schema, name, is_root, &is_named);
 }
 
 bool shape_names_member(const struct schema *schema, struct str name, bool is_root)
 {
-    if ((is_root || (schema && schema->embedded_resource)) &&
-        (str_is(name, "metadata") || str_is(name, "apiVersion") || str_is(name, "kind")))
-        return true;
-    return schema && schema_property(schema, name);
+    bool is_named = false;
+    (void) shape_find(schema, name, is_root, &is_named);
+    return is_named;
 }
 
 /* ---- the fields of one object -------------------------------------------------------------- */
@@ -149,11 +159,14 @@ static void collect(const struct walk *w, const struct schema *schema, const str
         collect_items(w, schema, value, depth, out);
         return;
     }
+    fieldset_reserve(w->arena, out, (uint32_t) json_count(value));
     JSON_FOR_EACH_MEMBER (value, m) {
         struct str name = json_str(&m->key);
         struct fieldset_node node = {.element = element_of_field(w->arena, name)};
-        node.is_member = !shape_names_member(schema, name, depth == 0);
-        collect_child(w, shape_member(schema, name, depth == 0), &m->value, depth + 1, node, out);
+        bool is_named = false;
+        const struct schema *child = shape_find(schema, name, depth == 0, &is_named);
+        node.is_member = !is_named;
+        collect_child(w, child, &m->value, depth + 1, node, out);
     }
     fieldset_sort(out);
 }
@@ -215,9 +228,9 @@ static struct fieldset *reconcile(struct arena *a, struct fieldset *set,
     struct fieldset *out = set;
     for (uint32_t i = 0; i < set->n; i++) {
         struct fieldset_node node = set->nodes[i];
-        const struct schema *at = below(schema, node.element, is_root);
         if (!node.children)
             continue;
+        const struct schema *at = below(schema, node.element, is_root);
         if (is_one_field(at, node.children->nodes[0].element)) {
             node.children = NULL;
             node.is_member = true;
@@ -286,10 +299,19 @@ static bool is_difference(const struct outcome *o)
     return o->is_changed || o->is_removed || o->changed.n || o->removed.n;
 }
 
+/* Surely no difference, whatever the schema says. */
+static bool is_same_value(const struct json *old, const struct json *new_value)
+{
+    return json_is_shared(old, new_value) ||
+           (!json_is_container(old) && json_identical(old, new_value));
+}
+
 static void compare_member(const struct walk *w, const struct pair *map,
                            const struct json_member *old, const struct json_member *new_member,
                            struct outcome *ret)
 {
+    if (old && new_member && is_same_value(&old->value, &new_member->value))
+        return;
     struct str name = json_str(old ? &old->key : &new_member->key);
     const struct fieldset_node *node = fieldset_find_field(map->ignored, name);
     if (node && node->is_member)
@@ -425,7 +447,7 @@ static void compare_unlike(const struct walk *w, const struct pair *p, struct ou
 
 static void compare(const struct walk *w, const struct pair *p, struct outcome *ret)
 {
-    if (p->old == p->new)
+    if (p->old == p->new || (p->old && p->new &&is_same_value(p->old, p->new)))
         return;
     enum shape shape = p->old ? shape_of(p->schema, p->old, p->depth) : SHAPE_LEAF;
     if (!p->old || !p->new || shape != shape_of(p->schema, p->new, p->depth))
