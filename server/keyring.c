@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keyring.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/base64.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "key_command.h"
+#include "pki/openssl.h"
+#include "json/yaml.h"
+
+static const char file_head[] =
+    "# The keys that Secrets are encrypted with, here and in backups of the store. Whoever has "
+    "them\n"
+    "# can read those, without them nobody can. Keep a copy apart from the backups.\n"
+    "# The first one encrypts, all decrypt; `seth rotate-key` replaces them.\n"
+    "keys:\n";
+
+static int fail(char **ret_error, int r, const char *path, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+static int fail(char **ret_error, int r, const char *path, const char *format, ...)
+{
+    struct buf b = {0};
+    va_list args;
+    va_start(args, format);
+    buf_printf(&b, "%s: ", path);
+    buf_vprintf(&b, format, args);
+    va_end(args);
+    *ret_error = buf_take(&b);
+    return r;
+}
+
+static void wipe(struct buf *b)
+{
+    if (b->p)
+        explicit_bzero(b->p, b->capacity);
+    buf_done(b);
+}
+#define SECRET_BUF CLEANUP(wipe) struct buf
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+/* A digest of a random key of full length tells nothing about it. */
+static void set_id(struct keyring_key *key)
+{
+    static const char purpose[] = "seth encryption key id";
+    unsigned char text[sizeof(purpose) + AEAD_KEY_BYTES], digest[SHA256_BYTES];
+    memcpy(text, purpose, sizeof(purpose));
+    memcpy(text + sizeof(purpose), key->secret, AEAD_KEY_BYTES);
+    pki_sha256(str_range((const char *) text, sizeof(text)), digest);
+    memcpy(key->id, digest, KEY_ID_BYTES);
+    explicit_bzero(text, sizeof(text));
+}
+
+static void key_done(struct keyring_key *key)
+{
+    mem_free(key->wrapped);
+    explicit_bzero(key, sizeof(*key));
+}
+
+void keyring_done(struct keyring *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        key_done(&k->keys[i]);
+    k->n = 0;
+}
+
+int keyring_add(struct keyring *k)
+{
+    if (k->n == KEYRING_MAX_KEYS)
+        return -ENOSPC;
+    memmove(&k->keys[1], &k->keys[0], k->n * sizeof(k->keys[0]));
+    struct keyring_key *key = &k->keys[0];
+    *key = (struct keyring_key){0};
+    random_bytes(key->secret, sizeof(key->secret));
+    clock_format_seconds(clock_system.wall_us(&clock_system), key->created);
+    set_id(key);
+    k->n++;
+    return 0;
+}
+
+void keyring_drop_all_but_first(struct keyring *k)
+{
+    for (; k->n > 1; k->n--)
+        key_done(&k->keys[k->n - 1]);
+}
+
+const struct keyring_key *keyring_find(const struct keyring *k,
+                                       const unsigned char id[KEY_ID_BYTES])
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (memcmp(k->keys[i].id, id, KEY_ID_BYTES) == 0)
+            return &k->keys[i];
+    return NULL;
+}
+
+bool keyring_is_wrapped(const struct keyring *k)
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (!k->keys[i].wrapped)
+            return false;
+    return true;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+static int decode_secret(struct arena *a, struct str text, unsigned char secret[AEAD_KEY_BYTES])
+{
+    struct str bytes = STR_NONE;
+    if (base64_decode(a, str_trim(text), BASE64_STANDARD, &bytes, NULL) < 0 ||
+        bytes.n != AEAD_KEY_BYTES)
+        return -EINVAL;
+    memcpy(secret, bytes.p, AEAD_KEY_BYTES);
+    explicit_bzero((char *) bytes.p, bytes.n);
+    return 0;
+}
+
+static int unwrap(struct arena *a, const char *command, struct str wrapped,
+                  unsigned char secret[AEAD_KEY_BYTES], char **ret_error)
+{
+    SECRET_BUF output = {0};
+    struct str line = arena_printf(a, "%.*s\n", STR_ARG(wrapped));
+    int r = key_command_run(command, "unwrap", line, &output, ret_error);
+    if (r < 0)
+        return r;
+    if (decode_secret(a, buf_str(&output), secret) == 0)
+        return 0;
+    return fail(ret_error, -EINVAL, "--encryption-key-command",
+                "'%s unwrap' does not print the base64 of a key of %d bytes", command,
+                AEAD_KEY_BYTES);
+}
+
+/* Believed only when the command gives the same key back: what is encrypted with a key that nobody
+ * can unwrap is lost. */
+static int check_wrapped(struct arena *a, const struct keyring_key *key, const char *command,
+                         struct str wrapped, char **ret_error)
+{
+    unsigned char again[AEAD_KEY_BYTES];
+    int r = unwrap(a, command, wrapped, again, ret_error);
+    if (r == 0 && memcmp(again, key->secret, sizeof(again)) != 0)
+        r = fail(ret_error, -EINVAL, "--encryption-key-command",
+                 "'%s unwrap' does not give back what 'wrap' was given", command);
+    explicit_bzero(again, sizeof(again));
+    return r;
+}
+
+static int wrap(struct arena *a, struct keyring_key *key, const char *command, char **ret_error)
+{
+    SECRET_BUF input = {0};
+    BUF_AUTO output = {0};
+    struct str text =
+        base64_encode(a, str_range((char *) key->secret, AEAD_KEY_BYTES), BASE64_STANDARD);
+    struct str bytes = STR_NONE;
+    buf_printf(&input, "%.*s\n", STR_ARG(text));
+    explicit_bzero((char *) text.p, text.n);
+    int r = key_command_run(command, "wrap", buf_str(&input), &output, ret_error);
+    if (r < 0)
+        return r;
+    if (base64_decode(a, str_trim(buf_str(&output)), BASE64_STANDARD, &bytes, NULL) < 0 ||
+        bytes.n == 0)
+        return fail(ret_error, -EINVAL, "--encryption-key-command",
+                    "'%s wrap' does not print base64", command);
+    /* On one line, whatever the command's line breaks were. */
+    struct str wrapped = base64_encode(a, bytes, BASE64_STANDARD);
+    r = check_wrapped(a, key, command, wrapped, ret_error);
+    if (r == 0)
+        key->wrapped = mem_strdup(wrapped.p);
+    return r;
+}
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static struct str id_text(struct arena *a, const struct keyring_key *key)
+{
+    return pki_hex(a, key->id, KEY_ID_BYTES);
+}
+
+static int parse_key(struct arena *a, const struct json *item, const char *path,
+                     const char *command, struct keyring_key *key, char **ret_error)
+{
+    struct str id = json_get_str(item, STR("id")), secret = json_get_str(item, STR("secret")),
+               wrapped = json_get_str(item, STR("wrapped")),
+               created = json_get_str(item, STR("created"));
+    if (!id.n || (secret.n > 0) == (wrapped.n > 0) || created.n >= sizeof(key->created))
+        return fail(ret_error, -EINVAL, path,
+                    "a key must have its id and either its secret or its wrapped form");
+    if (wrapped.n && !command[0])
+        return fail(ret_error, -ENOKEY, path,
+                    "its keys are wrapped; name the program that unwraps them with "
+                    "--encryption-key-command");
+    int r = 0;
+    if (wrapped.n)
+        r = unwrap(a, command, wrapped, key->secret, ret_error);
+    else if (decode_secret(a, secret, key->secret) < 0)
+        r = fail(ret_error, -EINVAL, path, "the secret of key %.*s is not the base64 of %d bytes",
+                 STR_ARG(id), AEAD_KEY_BYTES);
+    if (r < 0)
+        return r;
+    set_id(key);
+    if (!str_eq(id, id_text(a, key)))
+        return fail(ret_error, -EINVAL, path,
+                    "the key given as %.*s is another one; put back the file as it was",
+                    STR_ARG(id));
+    if (created.n)
+        memcpy(key->created, created.p, created.n);
+    if (wrapped.n)
+        key->wrapped = mem_strdup(arena_strz(a, wrapped));
+    return 0;
+}
+
+int keyring_parse(struct keyring *k, struct str text, const char *path, const char *command,
+                  char **ret_error)
+{
+    ARENA_AUTO a = arena_new();
+    struct json_parse_result parsed = {0};
+    if (yaml_parse(a, text, &parsed) < 0)
+        return fail(ret_error, -EINVAL, path, "no readable key file: %.*s; put it back as it was",
+                    STR_ARG(parsed.error));
+    struct json *keys = json_get(parsed.value, STR("keys"));
+    size_t n = json_count(keys);
+    if (!json_is(keys, JSON_ARRAY) || n == 0 || n > KEYRING_MAX_KEYS)
+        return fail(ret_error, -EINVAL, path, "a key file has between 1 and %d keys, this one %s",
+                    KEYRING_MAX_KEYS, n ? "more" : "none; put it back as it was");
+    struct keyring ring = {0};
+    int r = 0;
+    JSON_FOR_EACH_ITEM (keys, item)
+        if (r == 0)
+            r = parse_key(a, item, path, command, &ring.keys[ring.n++], ret_error);
+    if (r < 0) {
+        keyring_done(&ring);
+        return r;
+    }
+    *k = ring;
+    explicit_bzero(&ring, sizeof(ring));
+    return 0;
+}
+
+int keyring_load(struct keyring *k, const char *path, const char *command, char **ret_error)
+{
+    SECRET_BUF text = {0};
+    int r = pki_file_read(path, &text);
+    if (r == -ENOENT)
+        return r;
+    if (r < 0)
+        return fail(ret_error, r, path, "cannot read the encryption keys: %s", log_errno_text(r));
+    return keyring_parse(k, buf_str(&text), path, command, ret_error);
+}
+
+static void write_key(struct arena *a, struct buf *to, const struct keyring_key *key)
+{
+    struct str secret = STR_NONE;
+    buf_printf(to, "- id: \"%.*s\"\n  created: \"%s\"\n", STR_ARG(id_text(a, key)), key->created);
+    if (key->wrapped) {
+        buf_printf(to, "  wrapped: \"%s\"\n", key->wrapped);
+        return;
+    }
+    secret =
+        base64_encode(a, str_range((const char *) key->secret, AEAD_KEY_BYTES), BASE64_STANDARD);
+    buf_printf(to, "  secret: \"%.*s\"\n", STR_ARG(secret));
+    explicit_bzero((char *) secret.p, secret.n);
+}
+
+int keyring_save(struct keyring *k, const char *path, const char *command, char **ret_error)
+{
+    ARENA_AUTO a = arena_new();
+    SECRET_BUF text = {0};
+    buf_reserve(&text, KEYRING_MAX_KEYS * 256); /* no copy of it is left behind by growing */
+    buf_append_str(&text, STR(""));
+    buf_append(&text, file_head, sizeof(file_head) - 1);
+    for (size_t i = 0; i < k->n; i++) {
+        int r = command[0] && !k->keys[i].wrapped ? wrap(a, &k->keys[i], command, ret_error) : 0;
+        if (r < 0)
+            return r;
+        write_key(a, &text, &k->keys[i]);
+    }
+    int r = pki_file_write(path, buf_str(&text), 0600);
+    return r < 0
+               ? fail(ret_error, r, path, "cannot write the encryption keys: %s", log_errno_text(r))
+               : 0;
+}
