@@ -60,10 +60,11 @@ void conn_close(struct http_connection *c, bool after_flush)
 
 static bool is_stalled(struct http_connection *c, int64_t now_ms)
 {
-    size_t pending = stream_pending(c->stream);
-    uint64_t taken = c->n_written - pending;
-    if (pending == 0 || taken != c->seen_taken || c->seen_taken_ms == 0) {
+    size_t untaken = stream_untaken(c->stream);
+    uint64_t taken = c->n_written - MIN((uint64_t) untaken, c->n_written);
+    if (untaken == 0 || c->seen_taken_ms == 0 || taken >= c->seen_taken + c->owed_bytes) {
         c->seen_taken = taken;
+        c->owed_bytes = MIN(untaken, HTTP_STALL_LEAST_BYTES);
         c->seen_taken_ms = now_ms;
         return false;
     }

@@ -11,6 +11,7 @@ void http1_open(struct http_connection *c)
 {
     const struct h1_limits limits = {
         .header_bytes = c->server->limits.header_bytes,
+        .headers = c->server->limits.headers,
         .body_bytes = c->server->limits.body_bytes,
     };
     c->protocol = &protocol_http1;

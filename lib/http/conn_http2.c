@@ -82,10 +82,15 @@ void http2_open(struct http_connection *c)
     const struct h2_limits limits = {
         .header_bytes = c->server->limits.header_bytes,
         .body_bytes = c->server->limits.body_bytes,
+        .headers = c->server->limits.headers,
         .streams = c->server->limits.streams,
+        .reset_burst = c->server->limits.reset_burst,
+        .resets_per_second = c->server->limits.resets_per_second,
     };
     c->protocol = &protocol_http2;
-    c->h2 = h2_new(&limits, &session_events, c);
+    c->h2 = h2_new(&limits, &session_events, c, loop_now_ms(c->server->options.loop));
+    if (stream_peer(c->stream)->has_certificate)
+        h2_trust(c->h2);
     conn_schedule(c);
 }
 
@@ -96,7 +101,7 @@ static void http2_done(struct http_connection *c)
 
 static void http2_bytes(struct http_connection *c, struct str bytes)
 {
-    int r = h2_feed(c->h2, bytes);
+    int r = h2_feed(c->h2, bytes, loop_now_ms(c->server->options.loop));
     if (r < 0) {
         (void) h2_pull(c->h2, HTTP_STREAM_PENDING_BYTES);
         conn_close(c, /* after_flush= */ true);
@@ -167,6 +172,15 @@ static void http2_timeout(struct http_connection *c)
     conn_schedule(c);
 }
 
+/* A reader is measured by what waited when last looked at, and by no more than the least rate.
+ * While the connection is what holds its streams up, they are not: conn_sweep() judges it. */
+static bool is_progress(const struct http_exchange *x)
+{
+    size_t now = x->out.n_bytes, then = x->seen_bytes;
+    return now > then || conn_pending(x->connection) > 0 ||
+           (then > 0 && then - now >= MIN(then, HTTP_STALL_LEAST_BYTES));
+}
+
 /* A request that does not arrive, or an answer that its reader leaves standing, holds memory for
  * nothing. */
 static void sweep_exchange(struct http_exchange *x, int64_t now_ms)
@@ -179,7 +193,7 @@ static void sweep_exchange(struct http_exchange *x, int64_t now_ms)
         exchange_refuse(x, 408, STR("timed out waiting for the request"));
         return;
     }
-    if (x->state != EXCHANGE_ENDED || x->out.n_bytes != x->seen_bytes) {
+    if (x->state != EXCHANGE_ENDED || is_progress(x)) {
         x->seen_bytes = x->out.n_bytes;
         x->since_ms = now_ms;
         return;
@@ -211,6 +225,11 @@ static void http2_ping(struct http_connection *c)
     conn_schedule(c);
 }
 
+static void http2_trust(struct http_connection *c)
+{
+    h2_trust(c->h2);
+}
+
 static void http2_drain(struct http_connection *c)
 {
     if (c->n_exchanges == 0) {
@@ -234,6 +253,7 @@ const struct protocol protocol_http2 = {
     .on_timeout = http2_timeout,
     .on_sweep = http2_sweep,
     .ping = http2_ping,
+    .trust = http2_trust,
     .drain = http2_drain,
     .done = http2_done,
 };

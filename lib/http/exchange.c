@@ -184,6 +184,13 @@ struct loop *http_loop(struct http_exchange *x)
     return x->connection->server->options.loop;
 }
 
+void http_trust_peer(struct http_exchange *x)
+{
+    struct http_connection *c = x->connection;
+    if (c->protocol->trust && !conn_is_closing(c))
+        c->protocol->trust(c);
+}
+
 /* ---- the answer --------------------------------------------------------------------------- */
 
 static void unref_all(const struct slice *slices, size_t n)

@@ -9,7 +9,7 @@
 
 /* The method is read here, since llhttp refuses those it has not heard of and what a method means
  * is the handler's business; llhttp is given this one in its place. */
-#define H1_STAND_IN_METHOD "POST"
+#define H1_STAND_IN_METHOD "POST "
 #define H1_METHOD_BYTES 32
 /* Chunk extensions mean nothing to us; who sends more than this of them wants to keep us busy. */
 #define H1_EXTENSION_BYTES ((size_t) 16 * 1024)
@@ -22,6 +22,7 @@ struct h1 {
     enum h1_progress progress;
     size_t extension_bytes;
     bool has_method;
+    bool is_at_target; /* its first byte comes next */
     bool is_in_trailer;
     bool expects_continue;
     bool keeps_alive;
@@ -63,6 +64,8 @@ static int on_header_field(llhttp_t *p, const char *at, size_t n)
     struct h1 *h = p->data;
     if (h->is_in_trailer)
         return charge_head(h, n);
+    if (!h->field && h->m->n_fields >= h->limits.headers)
+        return refuse(h, 431, STR("too many request headers"));
     if (!h->field)
         h->field = message_add_field(h->m);
     char *to = buf_reserve(&h->m->text, n);
@@ -241,7 +244,7 @@ static bool is_token_char(char c)
            (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
-/* Up to the blank behind it; empty lines in front are skipped (RFC 9112 2.2). Returns the bytes
+/* With the blank behind it; empty lines in front are skipped (RFC 9112 2.2). Returns the bytes
  * consumed. */
 static size_t read_method(struct h1 *h, struct str bytes)
 {
@@ -263,8 +266,8 @@ static size_t read_method(struct h1 *h, struct str bytes)
     bool is_ended = end < bytes.n;
     if (n_method > H1_METHOD_BYTES || (is_ended && (n_method == 0 || bytes.p[end] != ' ')))
         (void) refuse(h, 400, STR("malformed method"));
-    h->has_method = is_ended;
-    return end;
+    h->has_method = h->is_at_target = is_ended;
+    return end + is_ended;
 }
 
 static enum h1_progress parse(struct h1 *h, struct str bytes, size_t *ret_consumed)
@@ -290,11 +293,19 @@ enum h1_progress h1_feed(struct h1 *h, struct str bytes, size_t *ret_consumed)
             return h->progress;
         size_t n_stand_in = 0;
         (void) parse(h, STR(H1_STAND_IN_METHOD), &n_stand_in);
+        bytes = str_from(bytes, n_method);
+        if (bytes.n == 0)
+            return h->progress;
     }
+    /* llhttp takes any number of blanks. */
+    if (h->is_at_target && bytes.p[0] == ' ')
+        (void) refuse(h, 400, STR("malformed request target"));
+    h->is_at_target = false;
     size_t n_parsed = 0;
-    enum h1_progress progress = parse(h, str_from(bytes, n_method), &n_parsed);
+    if (h->progress != H1_REFUSED)
+        (void) parse(h, bytes, &n_parsed);
     *ret_consumed = n_method + n_parsed;
-    return progress;
+    return h->progress;
 }
 
 int h1_refusal(const struct h1 *h, struct str *ret_reason)

@@ -9,6 +9,7 @@ struct h1;
 
 struct h1_limits {
     size_t header_bytes;
+    size_t headers;
     size_t body_bytes;
 };
 

@@ -6,14 +6,21 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/alloc.h"
+#include "http/bucket.h"
 
 #define H2_STREAM_WINDOW_BYTES (256 * 1024)
 #define H2_CONNECTION_WINDOW_BYTES (16 * 1024 * 1024)
 /* All unanswered bodies of one connection together; what comes on top is told to try again. */
 #define H2_GATHERED_BYTES ((size_t) 32 * 1024 * 1024)
-/* A client ends a watch by a reset, and a controller that restarts ends many at once. */
-#define H2_RESET_BURST 20000
-#define H2_RESETS_PER_SECOND 2000
+/* Streams reset, by whichever side, of a peer that has not shown who it is. */
+#define H2_STRANGER_RESET_BURST 1000
+#define H2_STRANGER_RESETS_PER_SECOND 33
+/* Frames that carry nothing: pings, settings, windows, priorities, data of a few bytes. */
+#define H2_EMPTY_BURST 10000
+#define H2_EMPTY_PER_SECOND 1000
+#define H2_SMALL_DATA_BYTES 64
+/* A reader moves two windows, the stream's and the connection's, for each frame of data it gets. */
+#define H2_EMPTY_PER_DATA 2
 #define H2_FRAME_HEAD_BYTES 9
 
 struct h2 {
@@ -24,6 +31,7 @@ struct h2 {
     struct h2_stream *reading; /* whose head is being read */
     size_t gathered_bytes;
     size_t pulled_bytes, budget_bytes;
+    struct bucket resets, empties;
 };
 
 /* ---- memory ------------------------------------------------------------------------------- */
@@ -54,6 +62,55 @@ static void *on_realloc(void *p, size_t n, void *arg)
 }
 
 static nghttp2_mem h2_memory = {NULL, on_malloc, on_free, on_calloc, on_realloc};
+
+/* ---- what a peer may not do without end ---------------------------------------------------- */
+
+static int charge(struct h2 *h, struct bucket *b)
+{
+    if (bucket_take(b))
+        return 0;
+    return nghttp2_session_terminate_session(h->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+static bool is_empty(const nghttp2_frame_hd *head)
+{
+    switch (head->type) {
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_CONTINUATION:
+    case NGHTTP2_RST_STREAM:
+        return false;
+    case NGHTTP2_DATA:
+        return head->length < H2_SMALL_DATA_BYTES && !(head->flags & NGHTTP2_FLAG_END_STREAM);
+    default:
+        return true;
+    }
+}
+
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *arg)
+{
+    (void) session;
+    struct h2 *h = arg;
+    if (head->type == NGHTTP2_RST_STREAM)
+        return charge(h, &h->resets);
+    return is_empty(head) ? charge(h, &h->empties) : 0;
+}
+
+/* Who breaks a rule on purpose has its stream reset by us instead, and would begin another. */
+static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+    (void) session;
+    struct h2 *h = arg;
+    return frame->hd.type == NGHTTP2_RST_STREAM ? charge(h, &h->resets) : 0;
+}
+
+void h2_trust(struct h2 *h)
+{
+    if (h->resets.burst >= h->limits.reset_burst)
+        return;
+    h->resets.n_left += h->limits.reset_burst - h->resets.burst;
+    h->resets.burst = h->limits.reset_burst;
+    h->resets.per_second = h->limits.resets_per_second;
+}
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
@@ -112,6 +169,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         return 0;
     /* The rest of a head that is too large is decoded, for HPACK's sake, and dropped. */
     size_t cost = n_name + n_value + MESSAGE_HEADER_OVERHEAD;
+    if (s->in->n_fields >= h->limits.headers)
+        cost = h->limits.header_bytes + 1;
     if (message_charge(s->in, cost, h->limits.header_bytes) < 0)
         return 0;
     struct str n = str_range((const char *) name, n_name);
@@ -121,6 +180,16 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     else
         message_add_header(s->in, n, v);
     return 0;
+}
+
+/* nghttp2 would leave the header out and serve the request; RFC 9113 8.1.1 calls it malformed. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+                             const uint8_t *name, size_t n_name, const uint8_t *value,
+                             size_t n_value, uint8_t flags, void *arg)
+{
+    (void) session, (void) frame, (void) name, (void) n_name, (void) value, (void) n_value;
+    (void) flags, (void) arg;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
 static void finish_head(struct h2 *h, struct h2_stream *s)
@@ -236,6 +305,7 @@ static int send_data(nghttp2_session *session, nghttp2_frame *frame, const uint8
     if (h->pulled_bytes >= h->budget_bytes)
         return NGHTTP2_ERR_WOULDBLOCK;
     output(h, head, H2_FRAME_HEAD_BYTES);
+    bucket_add(&h->empties, H2_EMPTY_PER_DATA);
     bool had_bytes = n > 0;
     while (n > 0) {
         struct str front = slice_queue_front(s->out);
@@ -343,6 +413,9 @@ static nghttp2_session_callbacks *make_callbacks(void)
         return NULL;
     nghttp2_session_callbacks_set_on_begin_headers_callback(c, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(c, on_header);
+    nghttp2_session_callbacks_set_on_invalid_header_callback(c, on_invalid_header);
+    nghttp2_session_callbacks_set_on_begin_frame_callback(c, on_begin_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame_recv);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(c, on_data_chunk);
     nghttp2_session_callbacks_set_on_stream_close_callback(c, on_stream_close);
@@ -350,13 +423,15 @@ static nghttp2_session_callbacks *make_callbacks(void)
     return c;
 }
 
-static nghttp2_option *make_options(void)
+static nghttp2_option *make_options(const struct h2_limits *limits)
 {
     nghttp2_option *o = NULL;
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_closed_streams(o, 1);
-    nghttp2_option_set_stream_reset_rate_limit(o, H2_RESET_BURST, H2_RESETS_PER_SECOND);
+    /* Its own limit knows no trust; ours is reached before. */
+    nghttp2_option_set_stream_reset_rate_limit(o, 2 * (uint64_t) limits->reset_burst,
+                                               2 * (uint64_t) limits->resets_per_second);
     return o;
 }
 
@@ -375,14 +450,18 @@ static void submit_settings(struct h2 *h)
                                                  (int32_t) window);
 }
 
-struct h2 *h2_new(const struct h2_limits *limits, const struct h2_events *events, void *ctx)
+struct h2 *h2_new(const struct h2_limits *limits, const struct h2_events *events, void *ctx,
+                  int64_t now_ms)
 {
     struct h2 *h = NEW(struct h2);
     h->limits = *limits;
     h->events = events;
     h->ctx = ctx;
+    bucket_init(&h->resets, MIN(limits->reset_burst, (uint32_t) H2_STRANGER_RESET_BURST),
+                MIN(limits->resets_per_second, (uint32_t) H2_STRANGER_RESETS_PER_SECOND), now_ms);
+    bucket_init(&h->empties, H2_EMPTY_BURST, H2_EMPTY_PER_SECOND, now_ms);
     nghttp2_session_callbacks *callbacks = make_callbacks();
-    nghttp2_option *options = make_options();
+    nghttp2_option *options = make_options(limits);
     int r = nghttp2_session_server_new3(&h->session, callbacks, h, options, &h2_memory);
     assert(r == 0); /* memory is the only reason to fail, and that aborts */
     (void) r;
@@ -400,8 +479,10 @@ void h2_free(struct h2 *h)
     mem_free(h);
 }
 
-int h2_feed(struct h2 *h, struct str bytes)
+int h2_feed(struct h2 *h, struct str bytes, int64_t now_ms)
 {
+    bucket_fill(&h->resets, now_ms);
+    bucket_fill(&h->empties, now_ms);
     ssize_t n = nghttp2_session_mem_recv(h->session, (const uint8_t *) bytes.p, bytes.n);
     return n < 0 ? -EPROTO : 0;
 }

@@ -11,7 +11,9 @@ struct h2;
 struct h2_limits {
     size_t header_bytes;
     size_t body_bytes;
+    size_t headers;
     uint32_t streams;
+    uint32_t reset_burst, resets_per_second; /* of a trusted peer */
 };
 
 /* One request and its answer; the user embeds it in what it keeps for the exchange. */
@@ -41,13 +43,18 @@ struct h2_events {
     void (*on_output)(void *ctx, struct str bytes);
 };
 
-struct h2 *h2_new(const struct h2_limits *limits, const struct h2_events *events, void *ctx);
+struct h2 *h2_new(const struct h2_limits *limits, const struct h2_events *events, void *ctx,
+                  int64_t now_ms);
 /* Streams still open get no on_close. */
 void h2_free(struct h2 *h);
 
-/* -EPROTO: the peer does not speak HTTP/2; close. Other offences end in h2_is_over(). Not from
- * within an event. */
-int h2_feed(struct h2 *h, struct str bytes);
+/* The peer has shown who it is: it may reset as many streams as the limits say. */
+void h2_trust(struct h2 *h);
+
+/* -EPROTO: the peer does not speak HTTP/2; close. Other offences, and frames that ask for work
+ * without end (resets, pings, settings, empty ones), end in h2_is_over(). Not from within an event.
+ */
+int h2_feed(struct h2 *h, struct str bytes, int64_t now_ms);
 /* Hands output to on_output until none is left or about budget_bytes went out. Not from within an
  * event. */
 int h2_pull(struct h2 *h, size_t budget_bytes);

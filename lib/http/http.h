@@ -46,6 +46,10 @@ const struct http_request *http_request(const struct http_exchange *x);
 struct arena *http_arena(struct http_exchange *x);
 struct loop *http_loop(struct http_exchange *x);
 
+/* The peer has shown who it is (a client certificate speaks for itself): its connection may reset
+ * as many streams as the limits say, which a stranger's may not. */
+void http_trust_peer(struct http_exchange *x);
+
 /* The whole answer. Headers are copied; slices are taken over. content-length is added; HEAD sends
  * no body. The exchange is over afterwards: do not touch it. */
 void http_reply(struct http_exchange *x, int status, const struct http_header *headers,
@@ -82,8 +86,12 @@ struct http_server; /* one per loop */
 
 struct http_limits {
     size_t header_bytes; /* 64 KiB */
+    size_t headers;      /* how many: 1000 */
     size_t body_bytes;   /* 3 MiB */
     uint32_t streams;    /* concurrent, per HTTP/2 connection: 250 */
+    /* HTTP/2 streams that a known peer may have reset, at once and then by the second: 20,000 and
+     * 2,000. A client ends a watch by a reset, and a controller that restarts ends many at once. */
+    uint32_t reset_burst, resets_per_second;
     int64_t
         header_timeout_ms;   /* from the first byte (or the handshake) to complete headers: 32 s */
     int64_t body_timeout_ms; /* 60 s */

@@ -11,8 +11,10 @@
 /* Output goes from our queues to the stream while less than this waits there: with one frame on
  * top it fits the stream's spare buffers, while more would grow a buffer anew in every turn. */
 #define HTTP_STREAM_PENDING_BYTES ((size_t) 40 * 1024)
-/* A peer that takes nothing of what waits for it is gone. */
+/* A peer that takes less than this in this time, while more waits for it, is gone or means to hold
+ * us up: one kilobyte a second. */
 #define HTTP_STALL_TIMEOUT_MS ((int64_t) 60 * 1000)
+#define HTTP_STALL_LEAST_BYTES ((size_t) 60 * 1024)
 /* A silent peer is asked for a sign of life, and given up when none comes. */
 #define HTTP_PING_AFTER_MS ((int64_t) 30 * 1000)
 #define HTTP_PONG_TIMEOUT_MS ((int64_t) 15 * 1000)
@@ -91,7 +93,8 @@ struct protocol {
     void (*on_timeout)(struct http_connection *c);
     /* Now and then while idle or busy. */
     void (*on_sweep)(struct http_connection *c, int64_t now_ms);
-    void (*ping)(struct http_connection *c); /* NULL: the protocol has none */
+    void (*ping)(struct http_connection *c);  /* NULL: the protocol has none */
+    void (*trust)(struct http_connection *c); /* NULL: it makes no difference */
     void (*drain)(struct http_connection *c);
     void (*done)(struct http_connection *c);
 };
@@ -141,7 +144,11 @@ struct http_connection {
     struct list exchanges;
     size_t n_exchanges;
     int64_t received_ms, pinged_ms; /* pinged_ms 0: no ping is out */
-    uint64_t n_written, seen_taken; /* bytes to the stream; taken by the peer when last looked at */
+    uint64_t n_written;             /* bytes to the stream */
+    /* When last seen to progress: what the peer had taken, and what it is to take until the stall
+     * timeout. */
+    uint64_t seen_taken;
+    size_t owed_bytes;
     int64_t seen_taken_ms;
     struct http1_state http1;
     struct h2 *h2;

@@ -12,8 +12,11 @@
 
 const struct http_limits http_default_limits = {
     .header_bytes = (size_t) 64 * 1024,
+    .headers = 1000,
     .body_bytes = (size_t) 3 * 1024 * 1024,
     .streams = 250,
+    .reset_burst = 20000,
+    .resets_per_second = 2000,
     .header_timeout_ms = 32 * 1000,
     .body_timeout_ms = 60 * 1000,
     .idle_timeout_ms = 180 * 1000,

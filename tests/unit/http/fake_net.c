@@ -275,6 +275,11 @@ size_t stream_pending(const struct stream *s)
     return s->pending.n;
 }
 
+size_t stream_untaken(const struct stream *s)
+{
+    return s->pending.n;
+}
+
 void stream_pause_reading(struct stream *s, bool paused)
 {
     s->is_paused = paused;

@@ -19,7 +19,8 @@ struct fixture {
 /*  /hello     200 "hello"                /echo      200 with the body
  *  /big       200 of FIXTURE_BIG_BYTES   /none      204
  *  /hold      keeps the exchange         /stream    starts a streamed answer and keeps the exchange
- *  /websocket accepts the handshake and keeps the exchange */
+ *  /websocket accepts the handshake and keeps the exchange
+ *  /login     200 "hello", and trusts the peer */
 #define FIXTURE_BIG_BYTES ((size_t) 1024 * 1024)
 void fixture_init(struct fixture *f, const struct http_limits *limits);
 void fixture_done(struct fixture *f);

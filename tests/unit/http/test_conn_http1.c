@@ -154,6 +154,7 @@ TEST(refused_request_is_answered_and_the_connection_closed)
 {
     ARENA_AUTO a = arena_new();
     static const struct http_limits limits = {.header_bytes = 1024,
+                                              .headers = 100,
                                               .body_bytes = 10,
                                               .header_timeout_ms = 1000,
                                               .body_timeout_ms = 1000,
@@ -378,12 +379,44 @@ TEST(peer_that_reads_nothing_is_closed)
     feed(s, GET("/big"));
     for (int i = 0; i < 10; i++) {
         fake_loop_advance(f.loop, 30 * 1000);
-        fake_stream_set_appetite(s, 1000);
+        fake_stream_set_appetite(s, 40000);
         fake_loop_turn(f.loop);
     }
     assert_true(fake_stream_state(s).is_open);
     fake_loop_advance(f.loop, 70 * 1000);
     assert_true(fake_stream_state(s).is_closed);
+}
+
+/* A byte now and then is no reading. */
+TEST(peer_that_reads_too_slowly_is_closed)
+{
+    FIXTURE f;
+    fixture_init(&f, NULL);
+    struct stream *s = open_stream(&f);
+    fake_stream_set_appetite(s, 1000);
+    feed(s, GET("/big"));
+    int64_t seconds = 0;
+    while (fake_stream_state(s).is_open && seconds < 1000) {
+        fake_stream_set_appetite(s, 100);
+        fake_loop_advance(f.loop, 1000);
+        seconds++;
+    }
+    assert_in_range(seconds, 60, 130);
+}
+
+/* Little waits for it and it takes that, however slowly more comes. */
+TEST(peer_of_a_quiet_stream_is_not_taken_for_slow)
+{
+    FIXTURE f;
+    fixture_init(&f, NULL);
+    struct stream *s = open_stream(&f);
+    feed(s, GET("/stream"));
+    for (int i = 0; i < 300; i++) {
+        fixture_send(&f, "event");
+        fake_stream_set_appetite(s, i % 4 ? 0 : 100);
+        fake_loop_advance(f.loop, 1000);
+    }
+    assert_true(fake_stream_state(s).is_open);
 }
 
 /* ---- the end ------------------------------------------------------------------------------ */
