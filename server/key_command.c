@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
@@ -57,11 +57,11 @@ static int prepare_files(struct child *c, struct str input)
 }
 
 /* In a process group of its own, with the signals as a program expects them. */
-static int start(struct child *c, const char *command, const char *verb)
+static int start(struct child *c, const struct key_command *k)
 {
     BUF_AUTO script = {0};
-    buf_printf(&script, "%s \"$1\"", command);
-    const char *const argv[] = {"sh", "-c", script.p, "seth", verb, NULL};
+    buf_printf(&script, "%s \"$1\"", k->command);
+    const char *const argv[] = {"sh", "-c", script.p, "seth", k->verb, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, usual;
@@ -131,48 +131,40 @@ static int finish(const struct child *c, int r)
     return r < 0 ? r : status;
 }
 
-static int complain(const char *command, const char *verb, int r, const char *what,
-                    char **ret_error)
+static int judge(const struct key_command *k, int64_t timeout_ms, int r, char **ret_error)
 {
     struct buf b = {0};
-    buf_printf(&b, "--encryption-key-command: '%s %s' %s", command, verb, what);
-    *ret_error = buf_take(&b);
-    return r;
-}
-
-static int judge(const char *command, const char *verb, int r, char **ret_error)
-{
-    char what[64];
-    if (r == -ETIMEDOUT)
-        (void) snprintf(what, sizeof(what), "is not done after %d seconds",
-                        KEY_COMMAND_TIMEOUT_MS / 1000);
-    else if (r == -EFBIG)
-        (void) snprintf(what, sizeof(what), "prints more than %zu bytes", KEY_COMMAND_MAX_BYTES);
-    else if (r < 0)
-        (void) snprintf(what, sizeof(what), "cannot be run: %s", log_errno_text(r));
-    else if (WIFSIGNALED(r))
-        (void) snprintf(what, sizeof(what), "was ended by signal %d", WTERMSIG(r));
-    else if (WEXITSTATUS(r))
-        (void) snprintf(what, sizeof(what), "failed with exit code %d", WEXITSTATUS(r));
-    else
+    if (r >= 0 && WIFEXITED(r) && WEXITSTATUS(r) == 0)
         return 0;
-    return complain(command, verb, r < 0 ? r : -EIO, what, ret_error);
+    buf_printf(&b, "--encryption-key-command: '%s %s' ", k->command, k->verb);
+    if (r == -ETIMEDOUT)
+        buf_printf(&b, "is not done after %" PRId64 " ms", timeout_ms);
+    else if (r == -EFBIG)
+        buf_printf(&b, "prints more than %zu bytes", KEY_COMMAND_MAX_BYTES);
+    else if (r < 0)
+        buf_printf(&b, "cannot be run: %s", log_errno_text(r));
+    else if (WIFSIGNALED(r))
+        buf_printf(&b, "was ended by signal %d", WTERMSIG(r));
+    else
+        buf_printf(&b, "failed with exit code %d", WEXITSTATUS(r));
+    *ret_error = buf_take(&b);
+    return r < 0 ? r : -EIO;
 }
 
-int key_command_run(const char *command, const char *verb, struct str input, struct buf *to,
-                    char **ret_error)
+int key_command_run(const struct key_command *k, struct buf *to, char **ret_error)
 {
     CLEANUP(child_done) struct child c = {.input = -1, .output = -1, .output_end = -1};
+    int64_t timeout_ms = k->timeout_ms ? k->timeout_ms : KEY_COMMAND_TIMEOUT_MS;
     size_t before = to->n;
-    c.deadline_ms = now_ms() + KEY_COMMAND_TIMEOUT_MS;
-    int r = prepare_files(&c, input);
+    c.deadline_ms = now_ms() + timeout_ms;
+    int r = prepare_files(&c, k->input);
     if (r == 0)
-        r = start(&c, command, verb);
+        r = start(&c, k);
     if (r == 0) {
         close_fd(&c.output_end); /* so that the end of the child's output is seen */
         r = finish(&c, read_output(&c, to));
     }
-    r = judge(command, verb, r, ret_error);
+    r = judge(k, timeout_ms, r, ret_error);
     if (r < 0 && to->p) {
         explicit_bzero(to->p + before, to->n - before);
         to->n = before;

@@ -13,11 +13,13 @@
 #include "json/yaml.h"
 
 static const char file_head[] =
-    "# The keys that Secrets are encrypted with, here and in backups of the store. Whoever has "
-    "them\n"
-    "# can read those, without them nobody can. Keep a copy apart from the backups.\n"
+    "# The keys that Secrets are encrypted with, in the store and in its backups. Whoever has\n"
+    "# them can read those, without them nobody can. Keep a copy apart from the backups.\n"
     "# The first one encrypts, all decrypt; `seth rotate-key` replaces them.\n"
     "keys:\n";
+
+/* Room for a file of unwrapped keys, so that growing leaves no copies of them behind. */
+#define KEYRING_TEXT_BYTES (1024 + KEYRING_MAX_KEYS * 256)
 
 static int fail(char **ret_error, int r, const char *path, const char *format, ...)
     PRINTF_LIKE(4, 5);
@@ -123,7 +125,7 @@ static int unwrap(struct arena *a, const char *command, struct str wrapped,
 {
     SECRET_BUF output = {0};
     struct str line = arena_printf(a, "%.*s\n", STR_ARG(wrapped));
-    int r = key_command_run(command, "unwrap", line, &output, ret_error);
+    int r = key_command_run(&(struct key_command){command, "unwrap", line, 0}, &output, ret_error);
     if (r < 0)
         return r;
     if (decode_secret(a, buf_str(&output), secret) == 0)
@@ -156,7 +158,8 @@ static int wrap(struct arena *a, struct keyring_key *key, const char *command, c
     struct str bytes = STR_NONE;
     buf_printf(&input, "%.*s\n", STR_ARG(text));
     explicit_bzero((char *) text.p, text.n);
-    int r = key_command_run(command, "wrap", buf_str(&input), &output, ret_error);
+    int r = key_command_run(&(struct key_command){command, "wrap", buf_str(&input), 0}, &output,
+                            ret_error);
     if (r < 0)
         return r;
     if (base64_decode(a, str_trim(buf_str(&output)), BASE64_STANDARD, &bytes, NULL) < 0 ||
@@ -178,36 +181,60 @@ static struct str id_text(struct arena *a, const struct keyring_key *key)
     return pki_hex(a, key->id, KEY_ID_BYTES);
 }
 
-static int parse_key(struct arena *a, const struct json *item, const char *path,
-                     const char *command, struct keyring_key *key, char **ret_error)
+/* The parts of one key as the file has them. */
+struct key_text {
+    struct str id, created, secret, wrapped;
+};
+
+/* What we could not write back as we found it is refused too. */
+static bool is_sound(struct arena *a, const struct key_text *t)
 {
-    struct str id = json_get_str(item, STR("id")), secret = json_get_str(item, STR("secret")),
-               wrapped = json_get_str(item, STR("wrapped")),
-               created = json_get_str(item, STR("created"));
-    if (!id.n || (secret.n > 0) == (wrapped.n > 0) || created.n >= sizeof(key->created))
-        return fail(ret_error, -EINVAL, path,
-                    "a key must have its id and either its secret or its wrapped form");
-    if (wrapped.n && !command[0])
+    struct str bytes = STR_NONE;
+    int64_t time_us = 0;
+    return t->id.n && (t->secret.n > 0) != (t->wrapped.n > 0) &&
+           t->created.n < CLOCK_SECONDS_BYTES &&
+           (!t->created.n || clock_parse(t->created, &time_us) == 0) &&
+           base64_decode(a, t->wrapped, BASE64_STANDARD, &bytes, NULL) == 0;
+}
+
+static int get_secret(struct arena *a, const struct key_text *t, const char *path,
+                      const char *command, struct keyring_key *key, char **ret_error)
+{
+    if (t->wrapped.n && !command[0])
         return fail(ret_error, -ENOKEY, path,
                     "its keys are wrapped; name the program that unwraps them with "
                     "--encryption-key-command");
-    int r = 0;
-    if (wrapped.n)
-        r = unwrap(a, command, wrapped, key->secret, ret_error);
-    else if (decode_secret(a, secret, key->secret) < 0)
-        r = fail(ret_error, -EINVAL, path, "the secret of key %.*s is not the base64 of %d bytes",
-                 STR_ARG(id), AEAD_KEY_BYTES);
+    if (t->wrapped.n)
+        return unwrap(a, command, t->wrapped, key->secret, ret_error);
+    if (decode_secret(a, t->secret, key->secret) < 0)
+        return fail(ret_error, -EINVAL, path,
+                    "the secret of key %.*s is not the base64 of %d bytes", STR_ARG(t->id),
+                    AEAD_KEY_BYTES);
+    return 0;
+}
+
+static int parse_key(struct arena *a, const struct json *item, const char *path,
+                     const char *command, struct keyring_key *key, char **ret_error)
+{
+    struct key_text t = {.id = json_get_str(item, STR("id")),
+                         .created = json_get_str(item, STR("created")),
+                         .secret = json_get_str(item, STR("secret")),
+                         .wrapped = json_get_str(item, STR("wrapped"))};
+    if (!is_sound(a, &t))
+        return fail(ret_error, -EINVAL, path,
+                    "a key must have its id and either its secret or its wrapped form");
+    int r = get_secret(a, &t, path, command, key, ret_error);
     if (r < 0)
         return r;
     set_id(key);
-    if (!str_eq(id, id_text(a, key)))
+    if (!str_eq(t.id, id_text(a, key)))
         return fail(ret_error, -EINVAL, path,
                     "the key given as %.*s is another one; put back the file as it was",
-                    STR_ARG(id));
-    if (created.n)
-        memcpy(key->created, created.p, created.n);
-    if (wrapped.n)
-        key->wrapped = mem_strdup(arena_strz(a, wrapped));
+                    STR_ARG(t.id));
+    if (t.created.n)
+        memcpy(key->created, t.created.p, t.created.n);
+    if (t.wrapped.n)
+        key->wrapped = mem_strdup(arena_strz(a, t.wrapped));
     return 0;
 }
 
@@ -263,21 +290,28 @@ static void write_key(struct arena *a, struct buf *to, const struct keyring_key 
     explicit_bzero((char *) secret.p, secret.n);
 }
 
+void keyring_write(const struct keyring *k, struct buf *to)
+{
+    ARENA_AUTO a = arena_new();
+    buf_append(to, file_head, sizeof(file_head) - 1);
+    for (size_t i = 0; i < k->n; i++)
+        write_key(a, to, &k->keys[i]);
+}
+
 int keyring_save(struct keyring *k, const char *path, const char *command, char **ret_error)
 {
     ARENA_AUTO a = arena_new();
     SECRET_BUF text = {0};
-    buf_reserve(&text, KEYRING_MAX_KEYS * 256); /* no copy of it is left behind by growing */
-    buf_append_str(&text, STR(""));
-    buf_append(&text, file_head, sizeof(file_head) - 1);
-    for (size_t i = 0; i < k->n; i++) {
-        int r = command[0] && !k->keys[i].wrapped ? wrap(a, &k->keys[i], command, ret_error) : 0;
-        if (r < 0)
-            return r;
-        write_key(a, &text, &k->keys[i]);
-    }
-    int r = pki_file_write(path, buf_str(&text), 0600);
-    return r < 0
-               ? fail(ret_error, r, path, "cannot write the encryption keys: %s", log_errno_text(r))
-               : 0;
+    int r = 0;
+    for (size_t i = 0; i < k->n && command[0] && r == 0; i++)
+        if (!k->keys[i].wrapped)
+            r = wrap(a, &k->keys[i], command, ret_error);
+    if (r < 0)
+        return r;
+    (void) buf_reserve(&text, KEYRING_TEXT_BYTES);
+    keyring_write(k, &text);
+    r = pki_file_write(path, buf_str(&text), 0600);
+    if (r < 0)
+        return fail(ret_error, r, path, "cannot write the encryption keys: %s", log_errno_text(r));
+    return 0;
 }

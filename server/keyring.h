@@ -28,6 +28,8 @@ int keyring_load(struct keyring *k, const char *path, const char *command, char 
 /* The same from the file's text. */
 int keyring_parse(struct keyring *k, struct str text, const char *path, const char *command,
                   char **ret_error);
+/* Appends the text of the file, with each key as it is. */
+void keyring_write(const struct keyring *k, struct buf *to);
 /* Wraps what is not wrapped yet if there is a command; then 0600, whole or not at all, durable when
  * it returns 0. */
 int keyring_save(struct keyring *k, const char *path, const char *command, char **ret_error);

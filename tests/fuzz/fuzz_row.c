@@ -2,21 +2,35 @@
 /* Rows as a damaged or hostile file may hold them, through the code that loads the store. The input
  * is a floor (one byte) and then rows:
  *
- *     flags  1  bit 0: leave the checksum as the input has it, bit 1: revision follows the last
- * row, bit 2: revision_at is where it belongs type   1 revision, revision_at, checksum  8 each,
- * little-endian n_key  1, n_text 2, then both
+ *     flags  1  bit 0: leave the checksum as the input has it
+ *               bit 1: revision follows the last row
+ *               bit 2: revision_at is where it belongs
+ *               bit 3: the text is sealed with a key we have
+ *               bit 4: and a bit of it is turned, the one numbered by revision_at
+ *     type   1
+ *     revision, revision_at, checksum  8 each, little-endian
+ *     n_key  1, n_text 2, then both
  *
- * Whatever was accepted must then be readable, at every revision. */
+ * Whatever was accepted must then be readable, at every revision; what was turned must not be
+ * accepted. */
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "store/replay.h"
+#include "store/seal.h"
+#include "vault.h"
 
 #define IS_AS_GIVEN 1
 #define IS_NEXT 2
 #define IS_PLACED 4
+#define IS_SEALED 8
+#define IS_TURNED 16
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -40,7 +54,59 @@ static uint64_t take_number(struct input *in, size_t n_bytes)
     return le64toh(value);
 }
 
-static struct row take_row(struct input *in, int64_t last)
+/* ---- sealed texts --------------------------------------------------------------------------- */
+
+static void write_keys(const char *path)
+{
+    static const char keys[] = "keys:\n- id: fc767b53b246e16c\n"
+                               "  secret: AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n";
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(keys, f) < 0 || fclose(f) != 0)
+        abort();
+    (void) chmod(path, 0600);
+}
+
+/* A vault whose one key is known, made once; its file is gone as soon as it was read. */
+static const struct store_cipher *cipher(void)
+{
+    static struct vault *vault;
+    if (vault)
+        return vault_cipher(vault);
+    ARENA_AUTO a = arena_new();
+    char directory[] = "/tmp/seth-fuzz-XXXXXX", *error = NULL;
+    if (!mkdtemp(directory))
+        abort();
+    const char *pki = arena_printf(a, "%s/pki", directory).p;
+    struct vault_options o = {.data_dir = directory, .kinds = "secrets", .key_command = ""};
+    if (mkdir(pki, 0700) < 0 || vault_new(&o, &vault, &error) < 0)
+        abort();
+    write_keys(vault_path(vault));
+    const struct store_cipher *c = vault_cipher(vault);
+    if (c->on_locked(c->ctx, &error) < 0)
+        abort();
+    (void) unlink(vault_path(vault));
+    (void) rmdir(pki);
+    (void) rmdir(directory);
+    return c;
+}
+
+/* Where nobody could have written such a row there is nothing to seal. */
+static void seal_text(struct row *row, uint64_t flags, struct buf *room)
+{
+    struct str collection = STR_NONE, rest = STR_NONE;
+    if (!(flags & IS_SEALED) || key_split(row->key, &collection, &rest) < 0)
+        return;
+    int r = seal_row(cipher(), row, room);
+    assert(r == 0);
+    if (flags & IS_TURNED) {
+        size_t bit = (uint64_t) row->revision_at % (room->n * 8 - 8) + 8; /* not of the mark */
+        room->p[bit / 8] ^= (char) (1 << bit % 8);
+    }
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+static struct row take_row(struct input *in, int64_t last, uint64_t *ret_flags, struct buf *room)
 {
     uint64_t flags = take_number(in, 1);
     struct row row = {.type = (int8_t) take_number(in, 1)};
@@ -54,8 +120,10 @@ static struct row take_row(struct input *in, int64_t last)
         row.revision = last + 1;
     if (flags & IS_PLACED)
         row.revision_at = str_find_str(row.text, STR("\"\"")) + 1;
+    seal_text(&row, flags, room);
     if (!(flags & IS_AS_GIVEN))
         row.checksum = row_checksum(&row);
+    *ret_flags = flags;
     return row;
 }
 
@@ -111,13 +179,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                         .sweep = &sweep,
                         .path = "fuzz.db",
                         .floor = 1 + (int64_t) take_number(&in, 1),
-                        .parse_head = parse_head};
+                        .parse_head = parse_head,
+                        .cipher = cipher()};
+    BUF_AUTO room = {0};
     int r = 0;
     while (r == 0 && in.rest.n) {
-        struct row row = take_row(&in, ix.revision);
+        uint64_t flags = 0;
+        struct row row = take_row(&in, ix.revision, &flags, &room);
         char *error = NULL;
         r = replay_row(&rp, &row, &error);
         assert((r < 0) == (error != NULL));
+        assert(r < 0 || !row_is_sealed(&row) || !(flags & IS_TURNED) || !(flags & IS_SEALED));
         mem_free(error);
     }
     if (r == 0) {
@@ -129,6 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_everything(&ix, item.key);
         forget_everything(&ix, &sweep);
     }
+    replay_done(&rp);
     sweep_done(&sweep);
     index_done(&ix);
     return 0;
