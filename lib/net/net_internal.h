@@ -9,6 +9,7 @@
 
 #include "net/stream.h"
 #include "net/tls_internal.h"
+#include "pki/pki.h"
 
 /* Decrypted bytes handed on at once, and the most one connection reads in a turn. */
 #define STREAM_READ_BYTES ((size_t) 24 * 1024)
@@ -28,6 +29,7 @@ struct stream_home {
     size_t n_spares;
     atomic_size_t n_connections;
     atomic_size_t n_handshakes; /* of them, from accept to the end of the handshake */
+    atomic_int_least64_t n_handshake_errors;
     /* Of the loop alone: */
     struct list handshakes;         /* the oldest first */
     struct list waiting_handshakes; /* for their turn */
@@ -102,6 +104,8 @@ void stream_begin_closing(struct stream *s, int error);
 /* Fills the certificate part of peer from a finished handshake; its strings are in the returned
  * heap block (NULL: there are none). */
 void *stream_peer_identify(struct stream_peer *peer, const SSL *ssl);
+/* The names of a certificate that is good; likewise. */
+void *stream_peer_name(struct stream_peer *peer, const struct pki_cert *c);
 
 /* ---- handshakes ----------------------------------------------------------------------------- */
 

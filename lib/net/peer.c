@@ -15,7 +15,7 @@ static struct str copy_to(char **at, struct str s)
 }
 
 /* One block for all: connections live long, arenas come in pages. */
-static void *copy_identity(struct stream_peer *peer, const struct pki_cert *c)
+void *stream_peer_name(struct stream_peer *peer, const struct pki_cert *c)
 {
     ARENA_AUTO a = arena_new();
     struct str common_name = pki_cert_common_name(a, c);
@@ -50,5 +50,5 @@ void *stream_peer_identify(struct stream_peer *peer, const SSL *ssl)
     }
     peer->has_certificate = true;
     peer->certificate_not_after = not_after;
-    return copy_identity(peer, c);
+    return stream_peer_name(peer, c);
 }
