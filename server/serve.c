@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/codec.h"
+#include "api/metrics.h"
 #include "api/server.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -46,6 +47,34 @@ const struct option_spec serve_options[] = {
      (int64_t) 1 << 40},
     {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends",
      0, MAX_SHUTDOWN_DELAY_S},
+    {"token-auth-file", OPTION_TEXT, "", "CSV of static tokens: token,user,uid,\"group,group\"", 0,
+     0},
+    {"service-account-issuer", OPTION_LIST, "https://kubernetes.default.svc",
+     "who issues ServiceAccount tokens; further ones are accepted", 0, 0},
+    {"service-account-signing-key-file", OPTION_TEXT, "",
+     "key that signs them instead of our own (PEM, P-256 or RSA)", 0, 0},
+    {"service-account-key-file", OPTION_LIST, "", "further keys whose tokens are accepted (PEM)", 0,
+     0},
+    {"service-account-max-token-expiration", OPTION_INT, "0",
+     "seconds a ServiceAccount token lives at most; 0: as asked", 0, INT32_MAX},
+    {"api-audiences", OPTION_LIST, "", "whom tokens must be for; empty: the issuer", 0, 0},
+    {"oidc-issuer-url", OPTION_TEXT, "", "OpenID Connect issuer whose tokens are accepted (https)",
+     0, 0},
+    {"oidc-client-id", OPTION_TEXT, "", "audience its tokens must have", 0, 0},
+    {"oidc-username-claim", OPTION_TEXT, "sub", "claim that is the user's name", 0, 0},
+    {"oidc-username-prefix", OPTION_TEXT, "",
+     "put before it; - is nothing; default: issuer# unless the claim is email", 0, 0},
+    {"oidc-groups-claim", OPTION_TEXT, "", "claim that lists the user's groups", 0, 0},
+    {"oidc-groups-prefix", OPTION_TEXT, "", "put before each of them", 0, 0},
+    {"oidc-required-claim", OPTION_LIST, "", "key=value that a token must have", 0, 0},
+    {"oidc-signing-algs", OPTION_LIST, "RS256", "accepted algorithms: RS256, ES256", 0, 0},
+    {"oidc-ca-file", OPTION_TEXT, "", "CA of the issuer (PEM); default: the machine's", 0, 0},
+    {"authentication-config", OPTION_TEXT, "",
+     "AuthenticationConfiguration with any number of issuers, instead of --oidc-*", 0, 0},
+    {"authentication-token-webhook-config-file", OPTION_TEXT, "",
+     "kubeconfig of a server that is asked about tokens nobody here knows", 0, 0},
+    {"authentication-token-webhook-cache-ttl", OPTION_INT, "120",
+     "seconds its answers are believed", 0, 86400},
     {"max-requests-inflight", OPTION_INT, "400",
      "reads answered at once; more get 429; 0: no limit", 0, 1000000},
     {"max-mutating-requests-inflight", OPTION_INT, "200", "writes, likewise", 0, 1000000},
@@ -83,6 +112,7 @@ struct server {
     struct tls_config *tls;
     struct listener *listener;
     struct health health;
+    struct api_metrics *metrics;
     struct api_server *door;
     struct kube_client *client;
     struct controller_runner *controllers;
@@ -262,19 +292,25 @@ static int open_parts(struct server *s, char **ret_error)
     if (r == 0)
         r = open_store(s, ret_error);
     if (r == 0)
-        r = security_open(&s->security, s->options, s->store, ret_error);
+        r = security_open(&s->security, s->arena, s->options, s->store, ret_error);
     if (r == 0)
         r = api_new(&(struct api_options){.store = s->store,
                                           .clock = &clock_system,
                                           .authenticator = s->security.authenticator,
-                                          .rbac = s->security.rbac},
+                                          .rbac = s->security.rbac,
+                                          .token_issuer = s->security.token_issuer},
                     &s->api, ret_error);
     if (r < 0)
         return r;
+    api_set_webhooks(s->api, s->security.webhooks);
+    s->metrics = api_metrics_new(
+        &(struct api_metrics_options){s->api, &s->health, s->security.fairness, s->security.audit});
     s->client = kube_client_local(s->api, "kube-apiserver");
     r = bootstrap_objects(s->client, ret_error);
     if (r < 0)
         return r;
+    /* Not before: a webhook that is down must not keep the server from starting. */
+    api_set_webhooks(s->api, s->security.webhooks);
     add_checks(s);
     open_loops(s);
     struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
@@ -286,14 +322,19 @@ static int open_parts(struct server *s, char **ret_error)
                                                           .health = &s->health,
                                                           .workers = s->security.workers,
                                                           .fairness = s->security.fairness,
-                                                          .audit = s->security.audit});
-    struct controller_context ctx = {
-        .client = s->client, .clock = &clock_system, .root_ca_pem = s->identity.root_pem};
+                                                          .audit = s->security.audit,
+                                                          .metrics = s->metrics});
+    struct controller_context ctx = {.client = s->client,
+                                     .clock = &clock_system,
+                                     .root_ca_pem = s->identity.root_pem,
+                                     .token_issuer = s->security.token_issuer};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
-    if (r == 0)
-        r = write_admin_kubeconfig(s, ret_error);
-    return r;
+    if (r < 0)
+        return r;
+    api_metrics_set_listener(s->metrics, s->listener);
+    api_metrics_set_queues(s->metrics, controller_runner_figures, s->controllers);
+    return write_admin_kubeconfig(s, ret_error);
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -393,6 +434,7 @@ static void close_parts(struct server *s)
     for (size_t i = 0; i < s->n_loops; i++)
         loop_free(s->loops[i]);
     tls_config_free(s->tls);
+    api_metrics_free(s->metrics);
     security_close(&s->security);
     api_free(s->api);
     if (s->store)

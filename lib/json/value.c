@@ -208,17 +208,15 @@ bool json_identical(const struct json *a, const struct json *b)
     }
 }
 
-/* Takes the values of the tree off *left. */
+/* Takes the values below the container off *left. */
 static bool fits(const struct json *v, int depth, size_t *left)
 {
-    if ((*left)-- == 0)
+    if (depth == JSON_MAX_DEPTH || v->n > *left)
         return false;
-    if (v->type != JSON_ARRAY && v->type != JSON_OBJECT)
-        return true;
-    if (depth == JSON_MAX_DEPTH)
-        return false;
+    *left -= v->n;
     for (uint32_t i = 0; i < v->n; i++) {
-        if (!fits(v->type == JSON_ARRAY ? &v->items[i] : &v->members[i].value, depth + 1, left))
+        const struct json *below = v->type == JSON_ARRAY ? &v->items[i] : &v->members[i].value;
+        if (json_is_container(below) && !fits(below, depth + 1, left))
             return false;
     }
     return true;
@@ -226,7 +224,10 @@ static bool fits(const struct json *v, int depth, size_t *left)
 
 bool json_fits(const struct json *v, size_t max_values)
 {
-    return fits(v, 0, &max_values);
+    if (max_values == 0)
+        return false;
+    size_t left = max_values - 1;
+    return !json_is_container(v) || fits(v, 0, &left);
 }
 
 /* ---- building ----------------------------------------------------------------------------- */

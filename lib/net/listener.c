@@ -371,6 +371,9 @@ void listener_stats(const struct listener *l, struct listener_stats *ret)
         .n_evicted_handshakes =
             atomic_load_explicit(&l->n_evicted_handshakes, memory_order_relaxed),
     };
+    for (size_t i = 0; i < l->options.n_loops; i++)
+        ret->n_handshake_errors +=
+            atomic_load_explicit(&l->homes[i].n_handshake_errors, memory_order_relaxed);
 }
 
 static void on_socket_released(void *arg)

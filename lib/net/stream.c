@@ -102,6 +102,8 @@ void stream_begin_closing(struct stream *s, int error)
 {
     if (s->state == STREAM_CLOSING)
         return;
+    if (s->state == STREAM_HANDSHAKE && error)
+        atomic_fetch_add_explicit(&s->home->n_handshake_errors, 1, memory_order_relaxed);
     stream_set_state(s, STREAM_CLOSING);
     s->error = error;
     if (s->timer)

@@ -88,6 +88,7 @@ struct listener_stats {
     int64_t n_accepted;           /* since start, as the others */
     int64_t n_refused_addresses;  /* over the limit of their address */
     int64_t n_evicted_handshakes; /* given up for others */
+    int64_t n_handshake_errors;   /* however they failed */
 };
 /* From any thread. */
 void listener_stats(const struct listener *l, struct listener_stats *ret);

@@ -7,7 +7,7 @@
 
 #include "schema/fieldset_internal.h"
 
-#define SMALL_SET 32 /* nodes up to which looking each up in stored FieldsV1 beats parsing it */
+#define SMALL_SET 32 /* nodes that are sorted on the stack */
 
 /* ---- nodes -------------------------------------------------------------------------------- */
 
@@ -389,52 +389,6 @@ static struct json write_level(struct arena *a, const struct fieldset *set, bool
 struct json fieldset_to_json(struct arena *a, const struct fieldset *set)
 {
     return write_level(a, set, /* is_member= */ false);
-}
-
-/* ---- FieldsV1 as it is stored -------------------------------------------------------------- */
-
-static bool json_is_member(const struct json *fields)
-{
-    return json_count(fields) == 0 || json_get(fields, STR("."));
-}
-
-bool fieldset_json_has_all(const struct json *fields_v1, const struct fieldset *set)
-{
-    for (uint32_t i = 0; set && i < set->n; i++) {
-        const struct fieldset_node *node = &set->nodes[i];
-        const struct json *fields = json_get(fields_v1, node->element);
-        if (!fields || (node->is_member && !json_is_member(fields)) ||
-            !fieldset_json_has_all(fields, node->children))
-            return false;
-    }
-    return true;
-}
-
-bool fieldset_json_has_any(const struct json *fields_v1, const struct fieldset *set)
-{
-    for (uint32_t i = 0; set && i < set->n; i++) {
-        const struct fieldset_node *node = &set->nodes[i];
-        const struct json *fields = json_get(fields_v1, node->element);
-        /* What was several fields may be one today. */
-        bool is_member = node->is_member && (json_is_member(fields) || !node->children);
-        if (fields && (is_member || fieldset_json_has_any(fields, node->children)))
-            return true;
-    }
-    return false;
-}
-
-/* Nodes counted up to the limit, never further. */
-static size_t count_nodes(const struct fieldset *set, size_t limit)
-{
-    size_t n = set ? set->n : 0;
-    for (uint32_t i = 0; set && i < set->n && n <= limit; i++)
-        n += count_nodes(set->nodes[i].children, limit - n);
-    return n;
-}
-
-bool fieldset_is_small(const struct fieldset *set)
-{
-    return count_nodes(set, SMALL_SET) <= SMALL_SET;
 }
 
 /* ---- paths -------------------------------------------------------------------------------- */

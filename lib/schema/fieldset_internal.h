@@ -72,6 +72,13 @@ struct fieldset_node *fieldset_add_path(struct arena *a, struct fieldset *set, s
 bool fieldset_json_has_all(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_json_has_any(const struct json *fields_v1, const struct fieldset *set);
 bool fieldset_is_small(const struct fieldset *set);
+/* Whether canonical FieldsV1 is what fieldset_to_json() makes of the set. */
+bool fieldset_json_is(const struct json *fields_v1, const struct fieldset *set);
+/* Takes the members of the set out of canonical FieldsV1, as fieldset_difference() does; copies
+ * what it changes. False when none was there. */
+bool fieldset_json_take(struct arena *a, const struct fieldset *set, struct json *fields_v1);
+/* Whether fieldset_reconcile() would leave FieldsV1 as it is. */
+bool fieldset_json_fits(const struct json *fields_v1, const struct schema *schema);
 
 /* ---- objects ------------------------------------------------------------------------------ */
 

@@ -356,6 +356,22 @@ bool managed_may_own(const struct managed_entry *e, const struct fieldset *set)
     return !e->fields || !fieldset_is_small(set) || fieldset_json_has_any(e->fields, set);
 }
 
+/* Few fields are taken out of stored ones without parsing these. False: not done that way. */
+static bool take_stored(struct managed_list *list, struct managed_entry *e,
+                        const struct fieldset *lost)
+{
+    if (!e->fields || !fieldset_is_small(lost) ||
+        (list->reconciles && !fieldset_json_fits(e->fields, list->schema)))
+        return false;
+    struct json rest = *e->fields;
+    if (fieldset_json_take(list->arena, lost, &rest)) {
+        e->fields = json_new(list->arena, rest);
+        e->stored = NULL;
+        e->set = NULL;
+    }
+    return true;
+}
+
 void managed_release(struct managed_list *list, const struct fieldset_difference *difference,
                      const struct managed_entry *skip)
 {
@@ -363,7 +379,7 @@ void managed_release(struct managed_list *list, const struct fieldset_difference
     for (size_t i = list->n; i-- > 0;) {
         struct managed_entry *e = &list->entries[i];
         for (size_t k = 0; k < N_ELEMENTS(lost) && e != skip; k++) {
-            if (!managed_may_own(e, lost[k]))
+            if (!managed_may_own(e, lost[k]) || take_stored(list, e, lost[k]))
                 continue;
             const struct fieldset *set = managed_set(list, e);
             struct fieldset *rest = fieldset_difference(list->arena, set, lost[k]);

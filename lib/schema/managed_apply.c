@@ -293,6 +293,8 @@ static void own_untracked(struct apply *p)
 static void claim_fields(struct apply *p, struct fieldset *set, const struct fieldset **ret_last)
 {
     struct managed_entry *own = managed_find(&p->managers, &p->who);
+    if (own && own->fields && fieldset_json_is(own->fields, set))
+        own->set = set; /* the same as last time, as mostly: nothing to parse */
     *ret_last = own ? managed_set(&p->managers, own) : NULL;
     if (!own)
         own = managed_add(&p->managers, p->who);
@@ -313,7 +315,7 @@ static struct json merge_config(struct apply *p)
     managed_strip_metadata(set);
     claim_fields(p, set, &last);
     struct json merged = merge_values(p->arena, p->options->schema, p->live, p->config);
-    if (last && !fieldset_is_empty(fieldset_difference(p->arena, last, set)))
+    if (last && last != set && !fieldset_is_empty(fieldset_difference(p->arena, last, set)))
         merged = prune(p, &merged, last, claimed);
     return merged;
 }

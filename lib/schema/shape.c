@@ -252,6 +252,34 @@ struct fieldset *fieldset_reconcile(struct arena *a, struct fieldset *set,
     return reconcile(a, set, schema, /* is_root= */ true);
 }
 
+/* The first element below the field; NULL: there is none. */
+static const struct json *first_below(const struct json *fields)
+{
+    JSON_FOR_EACH_MEMBER (fields, m) {
+        if (!str_is(json_str(&m->key), "."))
+            return &m->key;
+    }
+    return NULL;
+}
+
+static bool fields_fit(const struct json *fields, const struct schema *schema, bool is_root)
+{
+    JSON_FOR_EACH_MEMBER (fields, m) {
+        const struct json *first = first_below(&m->value);
+        if (!first)
+            continue;
+        const struct schema *at = below(schema, json_str(&m->key), is_root);
+        if (is_one_field(at, json_str(first)) || !fields_fit(&m->value, at, false))
+            return false;
+    }
+    return true;
+}
+
+bool fieldset_json_fits(const struct json *fields_v1, const struct schema *schema)
+{
+    return fields_fit(fields_v1, schema, /* is_root= */ true);
+}
+
 /* ---- the difference of two ----------------------------------------------------------------- */
 
 /* One field on both sides; NULL: absent there. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Validation as kube-apiserver's validator has it, down to which errors it reports together. A
  * value that is good costs no allocation: the first run only counts, and a second one writes the
- * errors. */
+ * errors. The first one passes over what the value shares with the old one, since no error there
+ * would count. */
 #include "schema/validate_internal.h"
 
 #define SMALL_OBJECT 16 /* members up to which looking at each beats an index */
@@ -102,6 +103,8 @@ static size_t check_child(struct validation *v, const struct schema *s, const st
 {
     size_t n_before = v->n_errors;
     struct causes_mark mark = {0};
+    if (v->is_first)
+        return old && json_is_shared(value, old) ? 0 : check(v, s, value, old, at);
     if (v->causes)
         mark = causes_mark(v->causes);
     size_t n_matches = check(v, s, value, old, at);
@@ -122,16 +125,29 @@ static bool has_duplicates(const struct json *array)
     return false;
 }
 
+/* The old item when it stands in the same place and is the same: its key is then too. Items of
+ * other lists than maps are always judged when their list has changed. */
+static const struct json *item_in_place(const struct schema *s, const struct json *old, size_t i,
+                                        const struct json *item)
+{
+    bool is_same = s->list_type == SCHEMA_LIST_MAP && json_is(old, JSON_ARRAY) && i < old->n &&
+                   json_is_shared(&old->items[i], item);
+    return is_same ? &old->items[i] : NULL;
+}
+
 static size_t check_array(struct validation *v, const struct schema *s, const struct json *value,
                           const struct json *old, const struct field_path *at)
 {
     const struct schema_rules *r = s->rules;
     size_t n_matches = 1;
-    CLEANUP(schema_items_done) struct schema_items before = schema_items_of(s, old);
+    CLEANUP(schema_items_done)
+    struct schema_items before = schema_items_of(s, v->is_first ? NULL : old);
     for (size_t i = 0; s->items && i < value->n; i++) {
         struct field_path here = FIELD_INDEX(at, (int64_t) i);
         const struct json *item = &value->items[i];
-        n_matches += check_child(v, s->items, item, schema_items_find(&before, item), &here);
+        const struct json *was =
+            v->is_first ? item_in_place(s, old, i, item) : schema_items_find(&before, item);
+        n_matches += check_child(v, s->items, item, was, &here);
     }
     struct json size = json_int(value->n);
     if (r->min_items != SCHEMA_NO_BOUND && value->n < r->min_items)
@@ -183,10 +199,10 @@ struct before {
     struct json_index index; /* of a large one */
 };
 
-static struct before before_of(const struct json *old)
+static struct before before_of(const struct validation *v, const struct json *old)
 {
     struct before b = {.object = old};
-    if (json_is(old, JSON_OBJECT) && old->n > SMALL_OBJECT)
+    if (!v->is_first && json_is(old, JSON_OBJECT) && old->n > SMALL_OBJECT)
         json_index_init(&b.index, old);
     return b;
 }
@@ -198,6 +214,16 @@ static const struct json *before_get(const struct before *b, struct str name,
     if (!b->object || (!at && (str_is(name, "kind") || str_is(name, "apiVersion"))))
         return NULL;
     return b->index.object ? json_index_get(&b->index, name) : json_get(b->object, name);
+}
+
+/* The old value of a member in the same place, which is where it mostly stands. */
+static const struct json *member_in_place(const struct json *old, const struct json_member *m,
+                                          size_t at)
+{
+    if (!json_is(old, JSON_OBJECT) || at >= old->n || !json_is_container(&m->value))
+        return NULL;
+    const struct json_member *was = &old->members[at];
+    return str_eq(json_str(&was->key), json_str(&m->key)) ? &was->value : NULL;
 }
 
 static void before_done(struct before *b)
@@ -212,11 +238,13 @@ static size_t check_object(struct validation *v, const struct schema *s, const s
     if (check_member_count(v, s, value, at))
         return 0;
     size_t n_matches = 0;
-    CLEANUP(before_done) struct before before = before_of(old);
+    CLEANUP(before_done) struct before before = before_of(v, old);
     JSON_FOR_EACH_MEMBER (value, m) {
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(s, name);
-        const struct json *was = before_get(&before, name, at);
+        const struct json *was = v->is_first
+                                     ? member_in_place(old, m, (size_t) (m - value->members))
+                                     : before_get(&before, name, at);
         if (property) {
             struct field_path here = FIELD_NAME(at, name);
             n_matches += check_child(v, property, &m->value, was, &here);
@@ -366,7 +394,9 @@ static size_t check(struct validation *v, const struct schema *s, const struct j
         validate_enum(v, s, value, at);
     if (value->type == JSON_NULL)
         return n_matches;
-    n_matches += check_junctors(v, s, value, old, at) + 3; /* junctors, enum and the whole */
+    /* Alternatives are told apart by what fits them, so they look at everything. */
+    n_matches += check_junctors(v, s, value, v->is_first ? NULL : old, at) +
+                 3; /* junctors, enum and the whole */
     switch ((enum json_type) value->type) {
     case JSON_STRING:
         validate_string(v, s, value, at);
@@ -400,9 +430,10 @@ static void validate_keywords(const struct schema *schema, const struct json *va
                               const struct json *old_value, const struct field_path *at,
                               struct causes *causes)
 {
-    struct validation v = {.root = at};
-    (void) check(&v, schema, value, NULL, NULL);
+    struct validation v = {.root = at, .is_first = true};
+    (void) check(&v, schema, value, old_value, NULL);
     if (v.n_errors > 0) {
+        v.is_first = false;
         v.causes = causes;
         v.n_errors = 0;
         (void) check_child(&v, schema, value, old_value, NULL);

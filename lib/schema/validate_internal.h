@@ -6,6 +6,7 @@
 
 struct validation {
     struct causes *causes; /* NULL: errors are counted and not written */
+    bool is_first;         /* only finds out whether there is any error */
     const struct field_path *root;
     size_t n_errors;
     struct pattern_matcher matcher;

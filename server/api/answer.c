@@ -208,7 +208,12 @@ void visit_reply_call(struct visit *v)
         v->record.code = 200;
         visit_begin_stream(v);
         watch_begin(v->door->hub, v->exchange,
-                    &(struct watch_start){c->reply.watch, h.list, h.n, on_watch_end, v});
+                    &(struct watch_start){.request = c->reply.watch,
+                                          .headers = h.list,
+                                          .n_headers = h.n,
+                                          .meter = api_metrics_watch(v->door->metrics, c->kind),
+                                          .on_end = on_watch_end,
+                                          .arg = v});
     } else {
         keep_response(v);
         if (compress(v->exchange, &c->reply)) {

@@ -14,6 +14,7 @@
 struct api {
     struct api_options options;
     struct quota_ledger *quota_ledger;
+    struct webhooks *webhooks;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
     struct registry *registry;
@@ -103,6 +104,21 @@ struct authenticator *api_authenticator(struct api *api)
 struct rbac *api_rbac(struct api *api)
 {
     return api->options.rbac;
+}
+
+const struct token_issuer *api_token_issuer(struct api *api)
+{
+    return api->options.token_issuer;
+}
+
+void api_set_webhooks(struct api *api, struct webhooks *w)
+{
+    api->webhooks = w;
+}
+
+struct webhooks *api_webhooks(struct api *api)
+{
+    return api->webhooks;
 }
 
 struct quota_ledger *api_quota_ledger(struct api *api)

@@ -10,12 +10,15 @@ struct api;
 struct quota_ledger;
 struct authenticator;
 struct rbac;
+struct webhooks;
+struct token_issuer;
 
 struct api_options {
     struct store *store;
     const struct clock *clock;
     struct authenticator *authenticator; /* what TokenReview asks */
     struct rbac *rbac;
+    const struct token_issuer *token_issuer; /* what signs ServiceAccount tokens */
 };
 
 /* Builds the registry from the compiled-in kinds and the CRDs in the store. Failure: *ret_error
@@ -28,6 +31,10 @@ const struct clock *api_clock(struct api *api);
 struct quota_ledger *api_quota_ledger(struct api *api);
 struct authenticator *api_authenticator(struct api *api);
 struct rbac *api_rbac(struct api *api);
+/* NULL, as at first: none are asked. Set before other threads use api. */
+void api_set_webhooks(struct api *api, struct webhooks *w);
+struct webhooks *api_webhooks(struct api *api);
+const struct token_issuer *api_token_issuer(struct api *api);
 /* The kinds as they are now, with a reference. From any thread. */
 struct registry *api_registry(struct api *api);
 /* Reads the CRDs again and swaps the registry when they changed; called after a CRD was written. */

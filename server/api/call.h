@@ -69,6 +69,7 @@ struct call {
     /* The host's thread may wait for another server (a webhook). A call that has to and may not
      * ends with must_block set and is run again where it may. */
     bool may_block, must_block;
+    int64_t webhook_deadline_us; /* of all webhooks together, monotonic; 0: none was asked yet */
 
     /* The host's. resume is called on another thread and must lead to call_continue() on the host's
      * own; on_done is the end. */

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 
+#include "api/admission/admission.h"
 #include "api/body.h"
+#include "api/codec.h"
 
 #define FINALIZER_FOREGROUND "foregroundDeletion"
 #define FINALIZER_ORPHAN "orphan"
@@ -84,6 +86,27 @@ static int parse_dry_run(struct call *c, const struct json *body)
     return status_invalid(&c->status, STR("meta.k8s.io"), STR("DeleteOptions"), STR(""), &causes);
 }
 
+/* The body with what the query says instead, as a DeleteOptions. */
+static const struct json *document_of(struct call *c, const struct json *body)
+{
+    struct str policy = request_parameter(&c->in.query, "propagationPolicy"),
+               grace = request_parameter(&c->in.query, "gracePeriodSeconds");
+    struct json *o = json_new(c->arena, json_clone(c->arena, body));
+    int64_t seconds = 0;
+    (void) json_set(c->arena, o, STR("kind"), json_string(STR("DeleteOptions")));
+    (void) json_set(c->arena, o, STR("apiVersion"), json_string(STR("meta.k8s.io/v1")));
+    if (policy.n)
+        (void) json_set(c->arena, o, STR("propagationPolicy"), json_string(policy));
+    if (grace.n && str_to_i64(grace, &seconds) == 0)
+        (void) json_set(c->arena, o, STR("gracePeriodSeconds"), json_int(seconds));
+    if (c->is_dry_run) {
+        struct json list = json_array();
+        (void) json_push(c->arena, &list, json_string(STR("All")));
+        (void) json_set(c->arena, o, STR("dryRun"), list);
+    }
+    return o;
+}
+
 int delete_options_parse(struct call *c, struct delete_options *ret)
 {
     struct json *body = NULL;
@@ -101,6 +124,7 @@ int delete_options_parse(struct call *c, struct delete_options *ret)
     const struct json *preconditions = json_get(body, STR("preconditions"));
     ret->uid = json_get_str(preconditions, STR("uid"));
     ret->revision = json_get_str(preconditions, STR("resourceVersion"));
+    ret->document = document_of(c, body);
     return r;
 }
 
@@ -216,4 +240,17 @@ int delete_plan(struct call *c, const struct delete_options *o, const struct jso
     mark(c, &h, marked, finalizers);
     *ret_marked = marked;
     return DELETE_MARK;
+}
+
+int delete_admit(struct call *c, const struct delete_options *o, const struct object *current,
+                 const struct json *stored)
+{
+    bool is_stored = c->kind == registry_collection(c->registry, c->kind->collection);
+    struct admission admission = {
+        .call = c,
+        .old = is_stored ? stored : codec_decode(c->arena, current, c->kind),
+        .name = object_span(current, current->head.name),
+        .options = o->document,
+    };
+    return admission_delete(&admission);
 }

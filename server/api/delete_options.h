@@ -13,11 +13,17 @@ enum propagation {
 
 struct delete_options {
     enum propagation propagation;
-    struct str uid, revision; /* preconditions; STR_NONE: none */
+    struct str uid, revision;    /* preconditions; STR_NONE: none */
+    const struct json *document; /* as admission webhooks are shown them */
 };
 
 /* Also sets c->is_dry_run. */
 int delete_options_parse(struct call *c, struct delete_options *ret);
+
+/* Asks admission about the deletion of an object, given in its storage version too. Fills c->status
+ * on failure, or sets c->must_block. */
+int delete_admit(struct call *c, const struct delete_options *o, const struct object *current,
+                 const struct json *stored);
 
 /* What a delete does to an object as it stands: nothing more, mark it, or remove it. */
 enum delete_step { DELETE_WAIT, DELETE_MARK, DELETE_REMOVE };

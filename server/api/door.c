@@ -5,6 +5,7 @@
 
 #include "api/call_blocking.h"
 #include "api/release.h"
+#include "api/token/token_issuer.h"
 #include "api/visit.h"
 
 void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason)
@@ -152,6 +153,20 @@ static void handle_resource(struct visit *v)
     call_run(&v->call);
 }
 
+static int get_metrics(struct door *door, const struct document_request *q,
+                       struct document_reply *ret, struct status *st)
+{
+    struct buf b = {0};
+    if (q->method != HTTP_GET && q->method != HTTP_HEAD)
+        return status_no_method(st);
+    api_metrics_text(door->metrics, &b);
+    size_t n = b.n;
+    *ret = (struct document_reply){.status = 200,
+                                   .content_type = STR(API_METRICS_CONTENT_TYPE),
+                                   .body = slice_adopt(buf_take(&b), n)};
+    return 0;
+}
+
 /* The documents of the server, tried in turn. -ENOENT: the path is nobody's. */
 static int find_document(struct visit *v, struct document_reply *ret, struct status *st)
 {
@@ -172,6 +187,11 @@ static int find_document(struct visit *v, struct document_reply *ret, struct sta
         return 0;
     if (str_is(path, "/version") || str_is(path, "/version/"))
         return release_get(&q, ret, st);
+    if (str_is(path, "/metrics"))
+        return get_metrics(door, &q, ret, st);
+    const struct token_issuer *issuer = api_token_issuer(door->api);
+    if (issuer && token_issuer_has_document(issuer, path))
+        return token_issuer_document(issuer, &q, ret, st);
     CLEANUP(documents_unrefp) struct documents *d = api_server_documents(door->server);
     if (openapi_get(a, d->openapi, &q, ret))
         return 0;

@@ -30,7 +30,9 @@ struct door {
     const struct health *health;
     struct workers *workers;
     struct fairness *fairness;
-    struct audit *audit;                           /* NULL: none */
+    struct audit *audit; /* NULL: none */
+    struct api_metrics *metrics;
+    struct request_meter *meter;
     size_t n_held;                                 /* refused logins whose answer waits */
     struct arena *spare_arenas[DOOR_SPARE_ARENAS]; /* of writes that are over */
     size_t n_spare_arenas;

@@ -45,6 +45,11 @@ static int understand(struct visit *v, struct status *st)
     const struct http_request *r = http_request(v->exchange);
     if (request_decode_path(v->arena, r->path, &v->path) < 0)
         return status_bad_request(st, "the path has a malformed percent escape");
+    v->method = r->method_text;
+    if (v->own_arena) {
+        v->method = arena_str(v->arena, v->method);
+        v->path = arena_str(v->arena, v->path);
+    }
     v->in.query = request_parse_query(v->arena, r->query);
     request_parse_path(v->path, &v->in.path);
     v->has_verb = verb_of(r, &v->in.path, &v->in.query, &v->in.verb);

@@ -338,7 +338,8 @@ static void validate_update_once(struct hook_context *h, const struct json *old,
 void object_meta_validate_update(struct hook_context *h, const struct json *old,
                                  const struct json *object, struct causes *causes)
 {
+    size_t n_before = causes->n;
     validate_update_once(h, old, object, causes);
-    if (!h->kind->hooks || !h->kind->hooks->judges_meta_once)
+    if (causes->n > n_before && (!h->kind->hooks || !h->kind->hooks->judges_meta_once))
         validate_update_once(h, old, object, causes);
 }

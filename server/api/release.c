@@ -3,24 +3,7 @@
 
 #include "api/media.h"
 
-#if defined(__x86_64__)
-#define ARCHITECTURE "amd64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "arm64"
-#elif defined(__riscv)
-#define ARCHITECTURE "riscv64"
-#else
-#define ARCHITECTURE "unknown"
-#endif
-
-#if defined(__clang__)
-#define COMPILER "clang"
-#else
-#define COMPILER "gcc"
-#endif
-
-/* Clients want every member to be there and a string; a build that can be repeated has no date of
- * its own. */
+/* Clients want every member to be there and a string. */
 static const char document[] = "{\n"
                                "  \"major\": \"" RELEASE_MAJOR "\",\n"
                                "  \"minor\": \"" RELEASE_MINOR "\",\n"
@@ -31,10 +14,10 @@ static const char document[] = "{\n"
                                "  \"gitVersion\": \"" RELEASE_VERSION "\",\n"
                                "  \"gitCommit\": \"\",\n"
                                "  \"gitTreeState\": \"\",\n"
-                               "  \"buildDate\": \"1970-01-01T00:00:00Z\",\n"
+                               "  \"buildDate\": \"" RELEASE_BUILD_DATE "\",\n"
                                "  \"goVersion\": \"\",\n"
-                               "  \"compiler\": \"" COMPILER "\",\n"
-                               "  \"platform\": \"linux/" ARCHITECTURE "\"\n"
+                               "  \"compiler\": \"" RELEASE_COMPILER "\",\n"
+                               "  \"platform\": \"" RELEASE_PLATFORM "\"\n"
                                "}";
 
 int release_get(const struct document_request *q, struct document_reply *ret_reply,

@@ -22,8 +22,7 @@ static struct str replicas_path(const struct call *c)
     return str_from(c->kind->scale->spec_replicas_text, 1);
 }
 
-/* What a Scale shows of an object. */
-static struct json *scale_of(struct call *c, const struct json *object)
+struct json *scale_view(struct call *c, const struct json *object)
 {
     static const char *const shown[] = {"name", "namespace", "uid", "resourceVersion",
                                         "creationTimestamp"};
@@ -51,7 +50,7 @@ static struct json *scale_of(struct call *c, const struct json *object)
 
 void scale_reply(struct call *c, struct object *o)
 {
-    call_reply_json(c, 200, scale_of(c, codec_decode(c->arena, o, c->kind)));
+    call_reply_json(c, 200, scale_view(c, codec_decode(c->arena, o, c->kind)));
 }
 
 /* Sets the number at a plain path such as ".spec.replicas", making objects on the way. */
@@ -130,10 +129,19 @@ static int check_replicas(struct call *c, const struct json *scale, int64_t *ret
     return 0;
 }
 
-/* As scale_of(), with the owners of the replicas, which a write compares and moves. */
+int scale_take(struct call *c, struct json *object, const struct json *scale)
+{
+    int64_t replicas = 0;
+    int r = check_replicas(c, scale, &replicas);
+    if (r == 0)
+        set_replicas(c->arena, object, c->kind->scale->spec_replicas_text, replicas);
+    return r;
+}
+
+/* As scale_view(), with the owners of the replicas, which a write compares and moves. */
 static struct json *managed_scale_of(struct call *c, const struct json *object)
 {
-    struct json *scale = scale_of(c, object);
+    struct json *scale = scale_view(c, object);
     struct json managed = managed_to_scale(
         c->arena, json_at(object, "metadata", "managedFields", NULL), replicas_path(c));
     if (json_count(&managed))
@@ -252,7 +260,7 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
 static int build_patched(struct call *c, const struct json *old, struct json **ret_new)
 {
     const struct scale_patch *p = c->patch;
-    struct json *scale = scale_of(c, old), *patched = NULL;
+    struct json *scale = scale_view(c, old), *patched = NULL;
     struct patch_error error = {0};
     if (p->type == MEDIA_PATCH_APPLY)
         return build_applied(c, old, ret_new);

@@ -362,6 +362,49 @@ int selector_parse_fields(struct arena *a, struct str text, const struct kind *k
     return 0;
 }
 
+/* ---- from JSON ---------------------------------------------------------------------------- */
+
+static bool operator_of(struct str name, enum selector_operator *ret)
+{
+    static const struct {
+        const char *name;
+        enum selector_operator op;
+    } operators[] = {{"In", SELECT_IN},
+                     {"NotIn", SELECT_NOT_IN},
+                     {"Exists", SELECT_EXISTS},
+                     {"DoesNotExist", SELECT_NOT_EXISTS}};
+    for (size_t i = 0; i < N_ELEMENTS(operators); i++) {
+        if (str_is(name, operators[i].name)) {
+            *ret = operators[i].op;
+            return true;
+        }
+    }
+    return false;
+}
+
+int selector_from_json(struct arena *a, const struct json *source, struct selector *ret)
+{
+    const struct json *labels = json_get(source, STR("matchLabels")),
+                      *conditions = json_get(source, STR("matchExpressions"));
+    struct selector s = {.labels = ARENA_ARRAY(a, struct requirement,
+                                               json_count(labels) + json_count(conditions) + 1)};
+    JSON_FOR_EACH_MEMBER (labels, m) {
+        struct requirement *r = &s.labels[s.n_labels++];
+        *r = (struct requirement){.op = SELECT_IN, .key = json_str(&m->key)};
+        add_value(a, r, json_str(&m->value));
+    }
+    JSON_FOR_EACH_ITEM (conditions, condition) {
+        struct requirement *r = &s.labels[s.n_labels++];
+        r->key = json_get_str(condition, STR("key"));
+        if (!operator_of(json_get_str(condition, STR("operator")), &r->op))
+            return -EINVAL;
+        JSON_FOR_EACH_ITEM (json_get(condition, STR("values")), value)
+            add_value(a, r, json_str(value));
+    }
+    *ret = s;
+    return 0;
+}
+
 /* ---- matching ----------------------------------------------------------------------------- */
 
 static bool has_value(const struct requirement *r, struct str value)
@@ -424,6 +467,17 @@ bool selector_matches(const struct selector *s, const struct object *o)
     for (size_t i = 0; i < s->n_fields; i++)
         if (!field_matches(&s->fields[i], o, a, parsed))
             return false;
+    return true;
+}
+
+bool selector_matches_labels(const struct selector *s, const struct json *labels)
+{
+    for (size_t i = 0; i < s->n_labels; i++) {
+        const struct requirement *r = &s->labels[i];
+        const struct json *value = json_get(labels, r->key);
+        if (!requirement_holds(r, value != NULL, json_str(value)))
+            return false;
+    }
     return true;
 }
 

@@ -39,10 +39,15 @@ int selector_parse_labels(struct arena *a, struct str text, struct selector *ret
                           struct str *ret_error);
 int selector_parse_fields(struct arena *a, struct str text, const struct kind *kind,
                           struct selector *ret, struct str *ret_error);
+/* A LabelSelector object (matchLabels, matchExpressions), validated when it was written: what is no
+ * operator is -EINVAL. NULL and {} select everything. Borrows its strings. */
+int selector_from_json(struct arena *a, const struct json *source, struct selector *ret);
 static inline bool selector_is_empty(const struct selector *s)
 {
     return s->n_labels == 0 && s->n_fields == 0;
 }
 bool selector_matches(const struct selector *s, const struct object *o);
+/* The labels alone, as an object from names to values; NULL: none. */
+bool selector_matches_labels(const struct selector *s, const struct json *labels);
 /* Lets the range show only what s selects; s must outlive the listing. */
 void selector_restrict(struct selector *s, struct store_range *range);

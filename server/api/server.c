@@ -60,7 +60,8 @@ static void on_registry(void *ctx, struct registry *r)
     struct api_server *s = ctx;
     ARENA_AUTO a = arena_new();
     struct discovery_options o = {.server_address = s->address};
-    static const struct str documents[] = {STR("/openapi/v2"), STR("/openapi/v3"), STR("/version")};
+    static const struct str documents[] = {STR("/metrics"), STR("/openapi/v2"), STR("/openapi/v3"),
+                                           STR("/version")};
     struct str *health = NULL;
     size_t n_health = health_paths(a, s->health, &health);
     struct str *paths = ARENA_ARRAY(a, struct str, n_health + N_ELEMENTS(documents));
@@ -87,7 +88,9 @@ static void door_open(struct api_server *s, const struct api_server_options *o, 
                        .health = o->health,
                        .workers = o->workers,
                        .fairness = o->fairness,
-                       .audit = o->audit};
+                       .audit = o->audit,
+                       .metrics = o->metrics,
+                       .meter = request_meter_new(o->metrics)};
     d->hub = watch_hub_new(s->api, loop);
     d->http = http_server_new(&(struct http_server_options){
         .loop = loop,
@@ -167,6 +170,7 @@ void api_server_free(struct api_server *s)
     for (size_t i = 0; i < s->n_doors; i++) {
         watch_hub_free(s->doors[i].hub);
         door_done(&s->doors[i]);
+        request_meter_free(s->doors[i].meter);
     }
     documents_unref(s->documents);
     (void) pthread_rwlock_destroy(&s->lock);

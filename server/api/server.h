@@ -7,6 +7,7 @@
 #include "api/health.h"
 #include "http/http.h"
 
+struct api_metrics;
 struct api_server;
 struct audit;
 struct fairness;
@@ -21,6 +22,7 @@ struct api_server_options {
     struct workers *workers; /* for what waits on other servers */
     struct fairness *fairness;
     struct audit *audit; /* NULL: none */
+    struct api_metrics *metrics;
 };
 
 struct api_server *api_server_new(const struct api_server_options *o);

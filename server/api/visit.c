@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/visit.h"
 
+#include "api/access_log.h"
 #include "base/alloc.h"
 #include "base/random.h"
 
@@ -79,20 +80,87 @@ void visit_free(struct visit *v)
     give_arena_back(door, own);
 }
 
+/* ---- on the record ------------------------------------------------------------------------ */
+
+/* What the figures tell requests apart by. One that was turned away has no call: its kind is looked
+ * up, so that it is counted as what it wanted. */
+static void measure(struct visit *v, struct registry *registry)
+{
+    const struct request_path *p = &v->in.path;
+    const struct call *c = &v->call;
+    v->measure = (struct request_measure){
+        .registry = registry,
+        .kind = c->registry ? c->kind : NULL,
+        .subresource = c->registry ? c->subresource : NULL,
+        .is_resource = p->is_resource,
+        .has_verb = p->is_resource && v->has_verb,
+        .verb = v->in.verb,
+        .is_apply = v->in.verb == VERB_PATCH &&
+                    str_starts_with(v->in.content_type, STR("application/apply-patch")),
+        .is_dry_run = c->is_dry_run,
+        .has_namespace = p->namespace.n > 0,
+        .has_name = p->name.n > 0,
+        .method = v->method,
+        .path = v->path,
+    };
+    if (!v->measure.kind && p->is_resource)
+        v->measure.kind = registry_find(registry, p->group, p->version, p->resource);
+    if (v->measure.kind && !v->measure.subresource && p->subresource.n)
+        (void) kind_has_subresource(v->measure.kind, p->subresource, &v->measure.subresource);
+}
+
+static void count(struct visit *v, int code, size_t n_bytes, int64_t duration_us)
+{
+    CLEANUP(registry_unrefp) struct registry *own = NULL;
+    bool is_stream = v->measure.is_long_running;
+    if (!is_stream) {
+        own = v->call.registry ? NULL : api_registry(v->door->api);
+        measure(v, own ? own : v->call.registry);
+    } else {
+        request_meter_long_running(v->door->meter, &v->measure, -1);
+    }
+    v->measure.code = code;
+    v->measure.duration_us = duration_us;
+    v->measure.response_bytes = n_bytes;
+    v->measure.is_shed = code == 429;
+    request_meter_count(v->door->meter, &v->measure);
+}
+
 void visit_begin_stream(struct visit *v)
 {
+    measure(v, v->call.registry);
+    v->measure.is_long_running = true;
+    request_meter_long_running(v->door->meter, &v->measure, 1);
     if (v->door->audit)
         audit_emit(v->door->audit, &v->record, AUDIT_RESPONSE_STARTED);
+}
+
+static void log_access(const struct visit *v, int code, size_t n_bytes, int64_t duration_us)
+{
+    const struct http_request *r = v->exchange ? http_request(v->exchange) : NULL;
+    access_log_request(&(struct access_entry){
+        .method = v->method,
+        .path = v->path,
+        .code = code,
+        .duration_us = duration_us,
+        .response_bytes = n_bytes,
+        .user = v->in.user.name,
+        .user_agent = r ? http_request_header(r, STR("user-agent")) : v->in.user_agent,
+        .address = r ? r->peer->address : STR(""),
+        .audit_id = str_of(v->record.id),
+        .is_long_running = v->measure.is_long_running});
 }
 
 void visit_finish(struct visit *v, int code, size_t n_bytes)
 {
     const struct clock *clock = api_clock(v->door->api);
+    int64_t duration_us = clock->monotonic_us(clock) - v->began_us;
     v->record.code = code;
-    v->record.stage_us = clock->wall_us(clock);
-    (void) n_bytes;
+    v->record.stage_us = v->record.received_us + duration_us;
     if (v->door->audit)
         audit_emit(v->door->audit, &v->record, AUDIT_RESPONSE_COMPLETE);
+    count(v, code, n_bytes, duration_us);
+    log_access(v, code, n_bytes, duration_us);
     fairness_leave(v->door->fairness, &v->place);
 }
 

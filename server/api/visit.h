@@ -7,6 +7,7 @@
 #include "api/call.h"
 #include "api/door.h"
 #include "api/fairness.h"
+#include "api/metrics.h"
 
 #define ANSWER_MAX_HEADERS 64
 
@@ -26,9 +27,10 @@ struct visit {
     bool is_impersonating;
     bool has_verb; /* the method means something there */
     struct call_input in;
-    struct str path; /* decoded */
+    struct str method, path; /* path is decoded */
     struct fairness_place place;
     struct audit_record record;
+    struct request_measure measure;
     struct call call;
 };
 

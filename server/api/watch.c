@@ -42,6 +42,7 @@ struct watcher {
     struct watch_hub *hub;
     struct http_exchange *exchange;
     struct watch_request request;
+    struct watch_meter meter;
     void (*on_end)(void *arg);
     void *arg;
     enum watcher_state state;
@@ -150,6 +151,10 @@ static void send_event(struct watcher *w, struct watch_event_cache *cache,
     bool with_columns = w->request.form.media.form == MEDIA_TABLE && !w->has_sent_columns;
     size_t n = watch_event_slices(cache, &w->request.form, type, o, with_columns, slices);
     w->has_sent_columns = true;
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        n_bytes += slices[i].s.n;
+    watch_meter_event(&w->meter, n_bytes);
     http_send(w->exchange, slices, n);
 }
 
@@ -468,6 +473,7 @@ void watch_begin(struct watch_hub *h, struct http_exchange *x, const struct watc
     w->exchange = x;
     w->request = *request;
     w->request.registry = registry_ref(request->registry);
+    w->meter = start->meter;
     w->on_end = start->on_end;
     w->arg = start->arg;
     h->n_watchers++;

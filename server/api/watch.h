@@ -6,6 +6,7 @@
 
 #include "api/call.h"
 #include "api/list_options.h"
+#include "api/metrics.h"
 #include "api/reply.h"
 
 #define WATCH_MIN_TIMEOUT_S \
@@ -32,6 +33,7 @@ struct watch_start {
     const struct watch_request *request; /* kept by the exchange's arena */
     const struct http_header *headers;
     size_t n_headers;
+    struct watch_meter meter;
     void (*on_end)(void *arg); /* however it ends, while the exchange still exists */
     void *arg;
 };

@@ -13,7 +13,6 @@
 #include "schema/managed.h"
 
 #define WRITE_MAX_ATTEMPTS 64
-#define WRITE_MAX_VALUES 1000000
 #define FIELD_MANAGER_MAX_BYTES 128
 #define GENERATED_SUFFIX 5
 #define GENERATED_BASE_MAX 58 /* a generated name fits a 63 byte label */
@@ -149,14 +148,21 @@ static void generate_name(struct call *c, struct json *meta)
                                       STR_ARG(str_sub(prefix, 0, GENERATED_BASE_MAX)), suffix)));
 }
 
-/* What only the server decides about a new object. */
-static void begin_metadata(struct call *c, struct json *object)
+/* What only the server decides about a new object is not there yet while it is admitted. */
+static void wipe_metadata(struct call *c, struct json *object)
 {
     static const char *const unset[] = {"deletionTimestamp", "deletionGracePeriodSeconds",
-                                        "selfLink", "generation", "resourceVersion"};
+                                        "selfLink",          "generation",
+                                        "resourceVersion",   "uid",
+                                        "creationTimestamp"};
     struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     for (size_t i = 0; i < N_ELEMENTS(unset); i++)
         (void) json_remove(meta, str_of(unset[i]));
+}
+
+static void begin_metadata(struct call *c, struct json *object)
+{
+    struct json *meta = json_ensure_object(c->arena, object, STR("metadata"));
     generate_name(c, meta);
     char uid[UUID_TEXT_BYTES];
     random_uuid(uid);
@@ -189,6 +195,44 @@ static void carry_metadata(struct call *c, const struct json *old, struct json *
     }
 }
 
+/* ---- sharing with the current object ------------------------------------------------------ */
+
+static bool has_behaviour(const struct kind *kind)
+{
+    return kind->is_native || kind->hooks || kind->to_stored;
+}
+
+void write_unshare(struct call *c, struct json *object)
+{
+    if (has_behaviour(c->kind)) {
+        *object = json_clone(c->arena, object);
+        return;
+    }
+    json_unshare(c->arena, object, /* n_more= */ 2);
+    struct json *meta = json_get(object, STR("metadata"));
+    if (json_is(meta, JSON_OBJECT))
+        json_unshare(c->arena, meta, /* n_more= */ 4);
+}
+
+/* The one deep comparison of a write: what did not change is shared from here on, and all who
+ * compare the two see it at once. */
+static void share_unchanged(struct call *c, const struct json *old, struct json *object)
+{
+    if (has_behaviour(c->kind))
+        return;
+    JSON_FOR_EACH_MEMBER (object, m) {
+        const struct json *was = json_get(old, json_str(&m->key));
+        if (was && !str_is(json_str(&m->key), "metadata"))
+            (void) json_share(&m->value, was);
+    }
+}
+
+static void set_defaults(struct call *c, const struct json *old, struct json *object)
+{
+    /* Native objects are not defaulted again when they are read. */
+    schema_default_over(c->arena, c->kind->schema, object, c->kind->is_native ? NULL : old);
+}
+
 /* ---- the parts a write may touch ---------------------------------------------------------- */
 
 static bool is_status_write(const struct call *c)
@@ -205,7 +249,8 @@ static void keep_untouchable(struct call *c, const struct json *old, struct json
         const struct json *managed = json_at(object, "metadata", "managedFields", NULL);
         if (given)
             status = *given;
-        struct json kept = json_clone(c->arena, old);
+        struct json kept = *old;
+        write_unshare(c, &kept);
         struct json *meta = json_ensure_object(c->arena, &kept, STR("metadata"));
         if (c->kind->is_native)
             *meta = *json_get(object, STR("metadata"));
@@ -330,17 +375,21 @@ static int complete(struct call *c, const struct write_plan *plan, const struct 
     struct admission admission = {
         .call = c, .old = old, .object = object, .name = name_before(object)};
 
-    schema_default(c->arena, c->kind->schema, object);
+    set_defaults(c, old, object);
     if (hooks && hooks->set_defaults)
         hooks->set_defaults(&h, object);
-    if (old)
+    if (old) {
+        share_unchanged(c, old, object);
         carry_metadata(c, old, object);
-    else
-        begin_metadata(c, object);
+    } else {
+        wipe_metadata(c, object);
+    }
     if (!plan->is_apply)
         update_managed(c, old, object);
     if (admission_admit(&admission) < 0)
         return -EPERM;
+    if (!old)
+        begin_metadata(c, object);
     keep_untouchable(c, old, object);
     if (hooks && hooks->prepare)
         hooks->prepare(&h, old, object);

@@ -7,6 +7,9 @@
 #include "api/body.h"
 #include "schema/managed.h"
 
+/* Of one object: what is stored must be readable again. */
+#define WRITE_MAX_VALUES 1000000
+
 /* How a write arrives at the new object from the current one (NULL: there is none). Fills c->status
  * on failure. */
 struct write_plan {
@@ -28,6 +31,10 @@ int write_check_options(struct call *c, const char *options_kind, bool is_apply)
 struct managed_options write_managed_options(struct call *c);
 /* fieldManager, or what stands before the slash in the user agent. */
 struct str write_manager(struct call *c);
+/* Readies an object that shares parts with the current one for what comes behind build(). Where the
+ * kind has behaviour of its own all of it is copied, since hooks change what they like; else only
+ * the root and metadata, and whoever changes more below copies it first. */
+void write_unshare(struct call *c, struct json *object);
 struct patch_error;
 /* Why a patch cannot be applied, as a Status. */
 int patch_fail(struct call *c, const struct patch_error *e);

@@ -8,10 +8,13 @@
 #include "api/client.h"
 #include "base/clock.h"
 
+struct token_issuer;
+
 struct controller_context {
     struct kube_client *client;
     const struct clock *clock;
-    struct str root_ca_pem; /* for kube-root-ca.crt */
+    struct str root_ca_pem;                  /* for kube-root-ca.crt */
+    const struct token_issuer *token_issuer; /* signs what Secrets of ServiceAccounts hold */
 };
 
 struct controller_queue;
@@ -37,3 +40,7 @@ struct controller_runner;
 struct controller_runner *controller_runner_new(const struct controller_context *ctx);
 /* Stops the threads and frees; reconciles under way finish first. */
 void controller_runner_free(struct controller_runner *r);
+/* What its queues have counted, for the metrics (ctx is the runner): fills at most max and returns
+ * how many there are. From any thread. */
+struct queue_figures;
+size_t controller_runner_figures(void *runner, struct queue_figures *to, size_t max);

@@ -29,6 +29,7 @@ struct controller_queue {
     struct work **heap; /* waiting ones, earliest first */
     size_t n_heap, capacity;
     bool is_synced, is_stopping;
+    struct queue_figures figures;
 };
 
 /* ---- a heap by due time ------------------------------------------------------------------- */
@@ -100,6 +101,7 @@ static void schedule(struct controller_queue *q, struct work *w, int64_t delay_m
     } else {
         w->is_waiting = true;
         heap_push(q, w);
+        q->figures.n_adds++;
     }
     (void) pthread_cond_signal(&q->wake);
 }
@@ -133,6 +135,7 @@ static struct work *take_due(struct controller_queue *q)
         return NULL;
     struct work *w = heap_pop(q);
     w->is_waiting = false;
+    queue_histogram_add(&q->figures.waited, now_us(q) - w->due_us);
     return w;
 }
 
@@ -143,6 +146,7 @@ static void settle(struct controller_queue *q, struct work *w, int64_t result)
             MIN(MAX(w->retry_ms * 2, (int64_t) QUEUE_RETRY_MIN_MS), (int64_t) QUEUE_RETRY_MAX_MS);
         log_debug("reconcile failed, retrying", LOG_TEXT("controller", q->controller->name),
                   LOG_STR("key", w->key), LOG_INT("in_ms", w->retry_ms), LOG_ERRNO((int) result));
+        q->figures.n_retries++;
         schedule(q, w, w->retry_ms);
         return;
     }
@@ -158,8 +162,11 @@ static void settle(struct controller_queue *q, struct work *w, int64_t result)
 static void work_on(struct controller_queue *q, struct work *w)
 {
     (void) pthread_mutex_unlock(&q->lock);
+    int64_t begin_us = now_us(q);
     int64_t result = q->controller->reconcile(q->state, q->ctx, w->key);
+    int64_t end_us = now_us(q);
     (void) pthread_mutex_lock(&q->lock);
+    queue_histogram_add(&q->figures.worked, end_us - begin_us);
     settle(q, w, result);
 }
 
@@ -179,6 +186,17 @@ int64_t controller_queue_due_us(struct controller_queue *q)
     int64_t due_us = q->n_heap ? q->heap[0]->due_us : INT64_MAX;
     (void) pthread_mutex_unlock(&q->lock);
     return due_us;
+}
+
+void controller_queue_figures(struct controller_queue *q, struct queue_figures *ret)
+{
+    (void) pthread_mutex_lock(&q->lock);
+    *ret = q->figures;
+    ret->name = q->controller->name;
+    int64_t now = now_us(q);
+    for (size_t i = 0; i < q->n_heap; i++)
+        ret->depth += q->heap[i]->due_us <= now;
+    (void) pthread_mutex_unlock(&q->lock);
 }
 
 static void sleep_until_due(struct controller_queue *q)

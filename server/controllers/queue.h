@@ -4,6 +4,7 @@
  * thread at a time works. */
 #pragma once
 
+#include "api/queue_figures.h"
 #include "controllers/controller.h"
 
 #define QUEUE_RETRY_MIN_MS 50
@@ -21,6 +22,7 @@ void controller_queue_event(struct controller_queue *q, const struct kube_event 
 bool controller_queue_step(struct controller_queue *q);
 /* When the earliest key is due on the context's monotonic clock; INT64_MAX: nothing waits. */
 int64_t controller_queue_due_us(struct controller_queue *q);
+void controller_queue_figures(struct controller_queue *q, struct queue_figures *ret);
 /* Works until controller_queue_stop(), sleeping while nothing is due. */
 void controller_queue_run(struct controller_queue *q);
 void controller_queue_stop(struct controller_queue *q);

@@ -59,3 +59,11 @@ void controller_runner_free(struct controller_runner *r)
         controller_queue_free(r->queues[i]);
     mem_free(r);
 }
+
+size_t controller_runner_figures(void *runner, struct queue_figures *to, size_t max)
+{
+    struct controller_runner *r = runner;
+    for (size_t i = 0; i < MIN(r->n_queues, max); i++)
+        controller_queue_figures(r->queues[i], &to[i]);
+    return r->n_queues;
+}

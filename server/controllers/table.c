@@ -8,9 +8,12 @@
 #include "controllers/namespace.h"
 #include "controllers/protection.h"
 #include "controllers/quota.h"
+#include "controllers/token_secrets.h"
 
 const struct controller *const controllers[] = {
-    &crd_controller,    &namespace_controller,  &accounts_controller,
-    &gc_controller,     &protection_controller, &aggregation_controller,
-    &events_controller, &quota_controller,      NULL,
+    &crd_controller,           &namespace_controller,
+    &accounts_controller,      &gc_controller,
+    &protection_controller,    &aggregation_controller,
+    &events_controller,        &quota_controller,
+    &token_secrets_controller, NULL,
 };

@@ -3,10 +3,8 @@
 
 /* In running order. What takes something into account comes last, when nobody else can refuse. */
 static const struct admission_hook *const hooks[] = {
-    &definition_lifecycle,
-    &namespace_lifecycle,
-    &limit_range,
-    &resource_quota,
+    &definition_lifecycle, &namespace_lifecycle, &limit_range,    &mutating_webhooks,
+    &escalation,           &validating_webhooks, &resource_quota,
 };
 
 int admission_admit(struct admission *a)
@@ -22,6 +20,14 @@ int admission_validate(struct admission *a)
     int r = 0;
     for (size_t i = 0; i < N_ELEMENTS(hooks) && r == 0; i++)
         r = hooks[i]->validate ? hooks[i]->validate(a) : 0;
+    return r;
+}
+
+int admission_delete(struct admission *a)
+{
+    int r = 0;
+    for (size_t i = 0; i < N_ELEMENTS(hooks) && r == 0; i++)
+        r = hooks[i]->remove ? hooks[i]->remove(a) : 0;
     return r;
 }
 

@@ -78,7 +78,7 @@ static void attempt(struct call *c)
     const struct kind *stored = registry_collection(c->registry, c->kind->collection);
     d->object = codec_decode(c->arena, current, stored);
     int step = delete_plan(c, &d->options, d->object, &marked);
-    if (step < 0)
+    if (step < 0 || delete_admit(c, &d->options, current, d->object) < 0)
         call_fail(c);
     else if (step == DELETE_WAIT)
         call_reply_object(c, 200, current);

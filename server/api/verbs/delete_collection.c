@@ -27,6 +27,11 @@ struct sweep {
     int n_rounds;
 };
 
+static bool has_failed(const struct call *c)
+{
+    return c->status.code || c->must_block;
+}
+
 static void finish(struct sweep *s)
 {
     struct call *c = s->call;
@@ -34,7 +39,7 @@ static void finish(struct sweep *s)
     struct reply_list_meta meta = {.revision = s->page.revision, .n_remaining = -1};
     for (size_t i = 0; i < s->page.n; i++)
         object_unref(TAKE(s->items[i].write.committed));
-    if (c->status.code || reply_form_of(c, &form) < 0)
+    if (has_failed(c) || reply_form_of(c, &form) < 0)
         call_fail(c);
     else
         call_reply_list(c, &form, s->page.objects, s->page.n, &meta);
@@ -65,8 +70,10 @@ static bool begin_item(struct sweep *s, struct item *it, const struct object *li
         return false;
     const struct kind *stored = registry_collection(c->registry, c->kind->collection);
     struct json *marked = NULL;
-    int step = delete_plan(c, &s->options, codec_decode(c->arena, current, stored), &marked);
-    if (step < 0 || step == DELETE_WAIT || c->is_dry_run)
+    const struct json *object = codec_decode(c->arena, current, stored);
+    int step = delete_plan(c, &s->options, object, &marked);
+    if (step < 0 || delete_admit(c, &s->options, current, object) < 0 || step == DELETE_WAIT ||
+        c->is_dry_run)
         return false;
     object_unref(TAKE(it->write.committed));
     it->write = (struct store_write){.condition = marked ? STORE_REPLACE : STORE_REMOVE,
@@ -84,12 +91,14 @@ static bool begin_item(struct sweep *s, struct item *it, const struct object *li
 
 static void run_round(struct sweep *s)
 {
+    struct call *c = s->call;
     s->n_rounds++;
     /* The round itself counts as pending, so that no item can end it before all are submitted. */
     atomic_store(&s->n_pending, 1);
     for (size_t i = 0; i < s->page.n; i++)
         if (!s->items[i].is_over)
-            s->items[i].is_over = !begin_item(s, &s->items[i], s->page.objects[i]);
+            /* One refusal ends the sweep; what has been submitted happens. */
+            s->items[i].is_over = has_failed(c) || !begin_item(s, &s->items[i], s->page.objects[i]);
     drop_pending(s);
 }
 
@@ -107,7 +116,7 @@ static void on_round(struct call *c)
         if (result < 0 && it->is_over)
             (void) status_from_store(&c->status, c->kind, STR(""), result);
     }
-    if (again && !c->status.code && s->n_rounds < DELETE_COLLECTION_MAX_ROUNDS)
+    if (again && !has_failed(c) && s->n_rounds < DELETE_COLLECTION_MAX_ROUNDS)
         run_round(s);
     else
         finish(s);

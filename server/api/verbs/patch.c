@@ -109,7 +109,7 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
         /* kube-apiserver answers 500 to a configuration that does not fit its schema; it is the
          * request that is bad. */
         return status_bad_request(&c->status, "%.*s", STR_ARG(error));
-    **ret_new = json_clone(c->arena, *ret_new);
+    write_unshare(c, *ret_new);
     r = write_check_identity(c, *ret_new);
     return r < 0 ? r : body_check_types(c, *ret_new, true);
 }
@@ -181,8 +181,7 @@ static int build_patched(struct call *c, const struct json *old, struct json **r
         return r;
     if (object->type != JSON_OBJECT)
         return status_bad_request(&c->status, "the patched value is no object");
-    /* The result shares parts with old, which later steps compare against. */
-    *object = json_clone(c->arena, object);
+    write_unshare(c, object);
     r = check_patched_type(c, object);
     if (r == 0)
         r = body_check_fields(c, object, p->duplicates, true);
