@@ -73,7 +73,7 @@ static void add_failure(struct answer_headers *h, struct arena *a, const struct 
 {
     if (st->retry_after_s)
         add_header(h, "Retry-After", arena_printf(a, "%d", st->retry_after_s));
-    if (st->code == 403)
+    if (st->code == 403 || st->code == 400)
         add_header(h, "X-Content-Type-Options", STR("nosniff"));
 }
 
