@@ -124,8 +124,6 @@ int security_open(struct security *s, struct arena *a, const struct options *o, 
         .max_writes = (size_t) option_int(o, "max-mutating-requests-inflight"),
         .max_long_running_per_user = (size_t) option_int(o, "max-watches-per-user"),
         .clock = &clock_system});
-    s->fetch = fetch_client_new();
-    s->webhooks = webhooks_new(store, s->fetch);
     s->rbac = rbac_new(store);
     s->fetch = fetch_client_new();
     s->webhooks = webhooks_new(store, s->fetch);
@@ -165,9 +163,6 @@ void security_close(struct security *s)
     if (s->authenticator)
         authenticator_free(s->authenticator);
     token_issuer_free(s->token_issuer);
-    webhooks_free(s->webhooks);
-    if (s->fetch)
-        fetch_client_free(s->fetch);
     if (s->rbac)
         rbac_free(s->rbac);
     if (s->fairness)
