@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/access_log.h"
 
-#include "base/log.h"
-
 void access_log_request(const struct access_entry *e)
 {
     bool is_slow = !e->is_long_running && e->duration_us > ACCESS_LOG_SLOW_US;

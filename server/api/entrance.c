@@ -61,7 +61,7 @@ static void fill_record(struct visit *v)
     struct audit_record *a = &v->record;
     const struct http_request *r = http_request(v->exchange);
     const struct request_path *p = &v->in.path;
-    a->uri = r->query.n ? arena_printf(v->arena, "%.*s?%.*s", STR_ARG(r->path), STR_ARG(r->query))
+    a->uri = r->query.n ? arena_join(v->arena, (struct str[]){r->path, STR("?"), r->query}, 3)
                         : r->path;
     a->source_ip = r->peer->address;
     a->user_agent = http_request_header(r, STR("user-agent"));
@@ -184,6 +184,7 @@ static void on_held_long_enough(void *arg)
 static void hold_refusal(struct door *door, struct http_exchange *x)
 {
     int64_t delay_ms = fairness_login_failed(door->fairness, http_request(x)->peer->address);
+    api_metrics_login(door->metrics, LOGIN_FAILURE, STR_NONE);
     if (delay_ms == 0 || door->n_held == DOOR_MAX_HELD) {
         refuse_login(door, x);
         return;
@@ -249,6 +250,7 @@ static void receive(struct door *door, struct http_exchange *x, bool was_asked)
             hold_refusal(door, x);
         return;
     }
+    api_metrics_login(door->metrics, LOGIN_SUCCESS, v->real.name);
     if (admit(v, &st) < 0)
         visit_refuse(v, &st);
     else

@@ -128,8 +128,11 @@ static void count(struct visit *v, int code, size_t n_bytes, int64_t duration_us
 
 void visit_begin_stream(struct visit *v)
 {
+    const struct clock *clock = api_clock(v->door->api);
     measure(v, v->call.registry);
     v->measure.is_long_running = true;
+    v->record.code = 200;
+    v->record.stage_us = v->record.received_us + clock->monotonic_us(clock) - v->began_us;
     request_meter_long_running(v->door->meter, &v->measure, 1);
     if (v->door->audit)
         audit_emit(v->door->audit, &v->record, AUDIT_RESPONSE_STARTED);
@@ -160,7 +163,8 @@ void visit_finish(struct visit *v, int code, size_t n_bytes)
     if (v->door->audit)
         audit_emit(v->door->audit, &v->record, AUDIT_RESPONSE_COMPLETE);
     count(v, code, n_bytes, duration_us);
-    log_access(v, code, n_bytes, duration_us);
+    if (access_log_wants(duration_us, v->measure.is_long_running))
+        log_access(v, code, n_bytes, duration_us);
     fairness_leave(v->door->fairness, &v->place);
 }
 
