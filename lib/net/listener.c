@@ -164,7 +164,7 @@ static void on_retry(void *arg)
 /* Of those that have room for a handshake, as one has. */
 static struct stream_home *least_loaded_home(struct listener *l)
 {
-    struct stream_home *best = NULL;
+    struct stream_home *best = &l->homes[0];
     size_t fewest = SIZE_MAX;
     for (size_t i = 0; i < l->options.n_loops; i++) {
         struct stream_home *home = &l->homes[i];
