@@ -10,11 +10,11 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/log.h"
 #include "pki/pki.h"
 
 #define CA_DAYS 3650
-#define SERVER_DAYS 365
-#define RENEW_BEFORE_S ((int64_t) 30 * 24 * 3600)
+#define ROOT_WARNING_S ((int64_t) 365 * 24 * 3600)
 
 static int fail(char **ret_error, int code, const char *what, const char *path)
 {
@@ -99,9 +99,9 @@ static size_t server_names(struct arena *a, const struct identity_options *o,
     return n;
 }
 
-static bool is_good(const struct pki_cert *c, const struct str *names, size_t n)
+static bool is_good(const struct pki_cert *c, int64_t lifetime_s, const struct str *names, size_t n)
 {
-    if (pki_cert_not_after(c) < (int64_t) time(NULL) + RENEW_BEFORE_S)
+    if (pki_cert_not_after(c) < (int64_t) time(NULL) + lifetime_s / 3)
         return false;
     for (size_t i = 0; i < n; i++)
         if (!pki_cert_has_name(c, names[i]))
@@ -110,13 +110,15 @@ static bool is_good(const struct pki_cert *c, const struct str *names, size_t n)
 }
 
 static int open_server(struct arena *a, const struct identity_options *o,
-                       const struct authority *ca, const struct identity *id, char **ret_error)
+                       const struct authority *ca, const struct identity *id, bool *ret_renewed,
+                       char **ret_error)
 {
     CLEANUP(pki_cert_freep) struct pki_cert *certificate = NULL;
+    *ret_renewed = false;
     struct str *names = NULL;
     size_t n = server_names(a, o, &names);
     if (pki_cert_load(id->certificate_path, &certificate) == 0 && access(id->key_path, R_OK) == 0 &&
-        is_good(certificate, names, n))
+        is_good(certificate, o->lifetime_s, names, n))
         return 0;
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
     CLEANUP(pki_cert_freep)
@@ -124,22 +126,50 @@ static int open_server(struct arena *a, const struct identity_options *o,
                                                                      .names = names,
                                                                      .n_names = n,
                                                                      .for_server = true,
-                                                                     .valid_days = SERVER_DAYS},
+                                                                     .valid_s = o->lifetime_s},
                                           key, ca->certificate, ca->key);
     int r = pki_key_save(key, id->key_path);
     if (r == 0)
         r = pki_cert_save(fresh, id->certificate_path);
+    *ret_renewed = r == 0;
     return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path)
                  : 0;
+}
+
+static struct identity our_files(struct arena *a, const char *data_dir)
+{
+    return (struct identity){.root_path = pki_path(a, data_dir, "root-certificate.pem"),
+                             .certificate_path = pki_path(a, data_dir, "server.pem"),
+                             .key_path = pki_path(a, data_dir, "server-key.pem")};
+}
+
+static void warn_of_the_root(const struct pki_cert *root)
+{
+    int64_t left_s = pki_cert_not_after(root) - (int64_t) time(NULL);
+    if (left_s < ROOT_WARNING_S)
+        log_warning("the root certificate expires; everything under it must be replaced before",
+                    LOG_INT("days", left_s / (24 * 3600)));
+}
+
+int identity_renew(struct arena *a, const struct identity_options *o, bool *ret_renewed,
+                   char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    struct identity id = our_files(a, o->data_dir);
+    *ret_renewed = false;
+    int r = open_authority(a, o->data_dir, &ca, ret_error);
+    if (r < 0)
+        return r;
+    warn_of_the_root(ca.certificate);
+    return o->certificate_file[0] ? 0 : open_server(a, o, &ca, &id, ret_renewed, ret_error);
 }
 
 int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret,
                   char **ret_error)
 {
     CLEANUP(authority_done) struct authority ca = {0};
-    struct identity id = {.root_path = pki_path(a, o->data_dir, "root-certificate.pem"),
-                          .certificate_path = pki_path(a, o->data_dir, "server.pem"),
-                          .key_path = pki_path(a, o->data_dir, "server-key.pem")};
+    struct identity id = our_files(a, o->data_dir);
+    bool is_new = false;
     int r = make_directories(a, o->data_dir, ret_error);
     if (r == 0)
         r = open_authority(a, o->data_dir, &ca, ret_error);
@@ -150,7 +180,7 @@ int identity_open(struct arena *a, const struct identity_options *o, struct iden
         id.certificate_path = o->certificate_file;
         id.key_path = o->key_file;
     } else {
-        r = open_server(a, o, &ca, &id, ret_error);
+        r = open_server(a, o, &ca, &id, &is_new, ret_error);
     }
     *ret = id;
     return r;

@@ -15,11 +15,18 @@ struct identity_options {
     const char *bind_address;
     const char *extra_names;                 /* comma-separated SANs */
     const char *certificate_file, *key_file; /* given by the operator; "" : our own */
+    int64_t lifetime_s;                      /* of our own serving certificate */
 };
 
 /* Failure: negative errno and *ret_error (heap). Strings in the arena. */
 int identity_open(struct arena *a, const struct identity_options *o, struct identity *ret,
                   char **ret_error);
+
+/* Makes our own serving certificate anew when less than a third of its life is left, or it lacks a
+ * name, and says so; and warns in time of the end of the root certificate. An operator's files are
+ * theirs to renew. */
+int identity_renew(struct arena *a, const struct identity_options *o, bool *ret_renewed,
+                   char **ret_error);
 
 struct kubeconfig_options {
     const char *data_dir;

@@ -18,6 +18,8 @@
 #include "bootstrap.h"
 #include "controllers/controller.h"
 #include "identity.h"
+#include "notify.h"
+#include "reload.h"
 #include "security.h"
 #include "vault.h"
 
@@ -25,6 +27,7 @@
 #define DRAIN_MS 8000
 #define MAX_SHUTDOWN_DELAY_S 600
 #define HANDSHAKE_TIMEOUT_MS 10000
+#define MAX_RENEW_MS ((int64_t) 24 * 3600 * 1000)
 #define ADMIN_DAYS 3650
 #define HEAP_KEPT_BYTES (8 * 1024 * 1024)
 #define HEAP_LARGE_BYTES (1024 * 1024)
@@ -40,6 +43,8 @@ const struct option_spec serve_options[] = {
     {"max-connections", OPTION_INT, "20000", "open connections; further ones wait", 1, 1000000},
     {"tls-cert-file", OPTION_TEXT, "", "certificate chain to serve instead of our own (PEM)", 0, 0},
     {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
+    {"tls-cert-lifetime-seconds", OPTION_INT, "31536000",
+     "life of our own certificate; it is renewed when a third is left", 3, (int64_t) 1 << 31},
     {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
     {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1,
      86400},
@@ -116,7 +121,8 @@ struct server {
     struct api_server *door;
     struct kube_client *client;
     struct controller_runner *controllers;
-    struct loop_timer *stop_timer;
+    struct loop_timer *stop_timer, *renew_timer, *watchdog_timer;
+    struct reload *reload;
     atomic_bool is_stopping;
 };
 
@@ -206,14 +212,19 @@ static int open_store(struct server *s, char **ret_error)
         &s->store, ret_error);
 }
 
+static struct identity_options identity_options(const struct options *o)
+{
+    return (struct identity_options){.data_dir = option_text(o, "data-dir"),
+                                     .bind_address = option_text(o, "bind-address"),
+                                     .extra_names = option_text(o, "tls-san"),
+                                     .certificate_file = option_text(o, "tls-cert-file"),
+                                     .key_file = option_text(o, "tls-private-key-file"),
+                                     .lifetime_s = option_int(o, "tls-cert-lifetime-seconds")};
+}
+
 static int open_identity(struct server *s, char **ret_error)
 {
-    const struct options *o = s->options;
-    struct identity_options i = {.data_dir = option_text(o, "data-dir"),
-                                 .bind_address = option_text(o, "bind-address"),
-                                 .extra_names = option_text(o, "tls-san"),
-                                 .certificate_file = option_text(o, "tls-cert-file"),
-                                 .key_file = option_text(o, "tls-private-key-file")};
+    struct identity_options i = identity_options(s->options);
     int r = identity_open(s->arena, &i, &s->identity, ret_error);
     if (r < 0)
         return r;
@@ -302,7 +313,6 @@ static int open_parts(struct server *s, char **ret_error)
                     &s->api, ret_error);
     if (r < 0)
         return r;
-    api_set_webhooks(s->api, s->security.webhooks);
     s->metrics = api_metrics_new(
         &(struct api_metrics_options){s->api, &s->health, s->security.fairness, s->security.audit});
     s->client = kube_client_local(s->api, "kube-apiserver");
@@ -365,22 +375,83 @@ static void on_stop_signal(void *arg, int number)
         stop_loops(s);
         return;
     }
+    notify_stopping();
     log_info("stopping", LOG_INT("signal", number));
     s->stop_timer = loop_timer_new(s->loops[0], drain, s);
     loop_timer_start(s->stop_timer, option_int(s->options, "shutdown-delay-seconds") * 1000, 0);
 }
 
-static void on_reload_signal(void *arg, int number)
+static void reload_certificates(struct server *s)
 {
-    struct server *s = arg;
     char *error = NULL;
-    (void) number;
     if (tls_config_reload(s->tls, &error) < 0)
         log_error("keeping the certificates as they were", LOG_TEXT("error", error));
     else
         log_info("certificates reloaded");
     mem_free(error);
+}
+
+static void reload_files(void *arg)
+{
+    struct server *s = arg;
+    notify_reloading();
+    reload_certificates(s);
     security_reload(&s->security);
+    notify_ready();
+}
+
+static void on_reload_signal(void *arg, int number)
+{
+    (void) number;
+    reload_files(arg);
+}
+
+static void renew(void *arg)
+{
+    struct server *s = arg;
+    ARENA_AUTO a = arena_new();
+    struct identity_options i = identity_options(s->options);
+    char *error = NULL;
+    bool is_new = false;
+    if (identity_renew(a, &i, &is_new, &error) < 0)
+        log_error("cannot renew the server's certificate", LOG_TEXT("error", error));
+    else if (is_new)
+        reload_certificates(s);
+    mem_free(error);
+}
+
+static void on_watchdog(void *arg)
+{
+    (void) arg;
+    notify_watchdog();
+}
+
+/* Certificates are looked after often enough for their life, systemd as often as it wants. */
+static void start_upkeep(struct server *s)
+{
+    const struct options *o = s->options;
+    const char *const files[] = {option_text(o, "tls-cert-file"),
+                                 option_text(o, "tls-private-key-file"),
+                                 option_text(o, "token-auth-file"),
+                                 option_text(o, "authentication-config"),
+                                 option_text(o, "authentication-token-webhook-config-file"),
+                                 option_text(o, "oidc-ca-file"),
+                                 option_text(o, "audit-policy-file")};
+    int64_t period_ms = MIN(option_int(o, "tls-cert-lifetime-seconds") * 1000 / 10, MAX_RENEW_MS);
+    s->reload = reload_new(s->loops[0], files, N_ELEMENTS(files), reload_files, s);
+    s->renew_timer = loop_timer_new(s->loops[0], renew, s);
+    loop_timer_start(s->renew_timer, period_ms, period_ms);
+    if (notify_watchdog_ms()) {
+        s->watchdog_timer = loop_timer_new(s->loops[0], on_watchdog, s);
+        loop_timer_start(s->watchdog_timer, 0, notify_watchdog_ms());
+    }
+}
+
+static void stop_upkeep(struct server *s)
+{
+    reload_free(s->reload);
+    loop_timer_free(s->renew_timer);
+    loop_timer_free(s->watchdog_timer);
 }
 
 static void *run_loop(void *loop)
@@ -397,11 +468,13 @@ static void run(struct server *s)
     for (size_t i = 1; i < s->n_loops; i++)
         if (pthread_create(&s->threads[s->n_threads++], NULL, run_loop, s->loops[i]) != 0)
             abort();
+    start_upkeep(s);
     log_info("serving the Kubernetes API",
              LOG_TEXT("address", option_text(s->options, "bind-address")),
              LOG_INT("port", listener_port(s->listener)), LOG_INT("threads", (int64_t) s->n_loops),
              LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig",
                                                 option_text(s->options, "data-dir"))));
+    notify_ready();
     loop_run(s->loops[0]);
     for (size_t i = 0; i < s->n_threads; i++)
         (void) pthread_join(s->threads[i], NULL);
@@ -422,6 +495,7 @@ static void close_parts(struct server *s)
         controller_runner_free(s->controllers);
     else
         kube_client_free(s->client);
+    stop_upkeep(s);
     settle_loops(s);
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);

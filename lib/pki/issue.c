@@ -24,10 +24,10 @@ static bool set_serial(X509 *x)
     return ok;
 }
 
-static bool set_validity(X509 *x, int64_t days)
+static bool set_validity(X509 *x, const struct pki_cert_options *o)
 {
     return X509_gmtime_adj(X509_getm_notBefore(x), NOT_BEFORE_SECONDS) &&
-           X509_time_adj_ex(X509_getm_notAfter(x), (int) days, 0, NULL);
+           X509_time_adj_ex(X509_getm_notAfter(x), (int) o->valid_days, (long) o->valid_s, NULL);
 }
 
 static bool add_entry(X509_NAME *name, int nid, struct str text)
@@ -114,7 +114,7 @@ static bool add_extensions(X509 *x, const X509 *issuer, const struct pki_cert_op
 static bool fill(X509 *x, const struct pki_cert_options *o, const struct pki_key *key,
                  const X509 *issuer)
 {
-    return X509_set_version(x, X509_VERSION_3) && set_serial(x) && set_validity(x, o->valid_days) &&
+    return X509_set_version(x, X509_VERSION_3) && set_serial(x) && set_validity(x, o) &&
            set_subject(x, o) && X509_set_issuer_name(x, X509_get_subject_name(issuer)) &&
            X509_set_pubkey(x, key->pkey) && add_extensions(x, issuer, o);
 }

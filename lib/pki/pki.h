@@ -32,7 +32,7 @@ struct pki_cert_options {
     const struct str *names; /* SANs: DNS names and IP addresses */
     size_t n_names;
     bool is_ca, for_server, for_client;
-    int64_t valid_days;
+    int64_t valid_days, valid_s; /* added up */
 };
 /* issuer NULL: self-signed with key. NULL when a name does not fit a certificate (common name and
  * organization: 1 to 64 characters of UTF-8). */
