@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keyring.h"
 
-#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/base64.h"
@@ -298,6 +302,46 @@ void keyring_write(const struct keyring *k, struct buf *to)
         write_key(a, to, &k->keys[i]);
 }
 
+static int write_and_sync(int fd, struct str text)
+{
+    if (fchmod(fd, 0600) < 0)
+        return -errno;
+    while (text.n) {
+        ssize_t n = write(fd, text.p, text.n);
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        text = str_from(text, (size_t) MAX(n, 0));
+    }
+    return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int sync_directory_of(struct arena *a, const char *path)
+{
+    int fd = open(dirname(arena_strz(a, str_of(path))), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = fd < 0 || fsync(fd) < 0 ? -errno : 0;
+    if (fd >= 0)
+        (void) close(fd);
+    return r;
+}
+
+/* Always by way of the same name, unlike pki_file_write(): what an interruption leaves has keys in
+ * it, and so goes with the next writing. Nobody else writes, since the store is locked. */
+static int replace_file(const char *path, struct str text)
+{
+    ARENA_AUTO a = arena_new();
+    const char *fresh = arena_printf(a, "%s.new", path).p;
+    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = write_and_sync(fd, text);
+    (void) close(fd);
+    if (r == 0 && rename(fresh, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void) unlink(fresh);
+    return r < 0 ? r : sync_directory_of(a, path);
+}
+
 int keyring_save(struct keyring *k, const char *path, const char *command, char **ret_error)
 {
     ARENA_AUTO a = arena_new();
@@ -310,7 +354,7 @@ int keyring_save(struct keyring *k, const char *path, const char *command, char 
         return r;
     (void) buf_reserve(&text, KEYRING_TEXT_BYTES);
     keyring_write(k, &text);
-    r = pki_file_write(path, buf_str(&text), 0600);
+    r = replace_file(path, buf_str(&text));
     if (r < 0)
         return fail(ret_error, r, path, "cannot write the encryption keys: %s", log_errno_text(r));
     return 0;

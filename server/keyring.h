@@ -31,7 +31,7 @@ int keyring_parse(struct keyring *k, struct str text, const char *path, const ch
 /* Appends the text of the file, with each key as it is. */
 void keyring_write(const struct keyring *k, struct buf *to);
 /* Wraps what is not wrapped yet if there is a command; then 0600, whole or not at all, durable when
- * it returns 0. */
+ * it returns 0. Only for who holds the store. */
 int keyring_save(struct keyring *k, const char *path, const char *command, char **ret_error);
 /* Wipes the keys. */
 void keyring_done(struct keyring *k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rotate.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,6 +42,7 @@ int rotate_key(const struct options *o)
     const char *path = arena_printf(a, "%s/objects.db", vault.data_dir).p;
     size_t n_rows = 0;
     char *error = NULL;
+    (void) signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk, not the end */
     int r = vault_new(&vault, &v, &error);
     if (r == 0)
         r = rotate(v, path, &n_rows, &error);

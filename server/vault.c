@@ -116,7 +116,7 @@ static int make_ring(struct vault *v, char **ret_error)
     (void) keyring_add(&v->ring);
     int r = keyring_save(&v->ring, v->path, v->command, ret_error);
     if (r == 0)
-        log_info("made the key that objects are encrypted with; backups are worth nothing without",
+        log_info("made the key that objects are encrypted with; no backup can be read without it",
                  LOG_TEXT("path", v->path));
     return r;
 }
@@ -138,6 +138,10 @@ static int on_loaded(void *ctx, char **ret_error)
 /* Several keys are what an interruption leaves: the first one is new enough. */
 int vault_begin_rotation(struct vault *v, char **ret_error)
 {
+    if (v->ring.n == 0 && v->n_kinds == 0) {
+        *ret_error = mem_strdup("nothing is encrypted, and --encrypt says that nothing shall be");
+        return -EINVAL;
+    }
     if (v->ring.n > 1)
         return 0;
     (void) keyring_add(&v->ring);

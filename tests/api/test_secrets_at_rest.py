@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
 import shutil
 import sqlite3
 import stat
@@ -299,6 +300,11 @@ def test_rotation_without_a_store_makes_nothing():
         done = seth_command("rotate-key", "--data-dir", d)
         assert done.returncode == 1 and "objects.db" in done.stderr, done.stderr
         assert not os.listdir(d)
+    with Server("--encrypt", "none") as s:
+        assert s.stop() == 0
+        done = seth_command("rotate-key", "--data-dir", str(s.dir), "--encrypt", "none")
+        assert done.returncode == 1 and "nothing is encrypted" in done.stderr, done.stderr
+        assert not key_file(s.dir).exists()
 
 
 def test_rotation_killed_at_any_moment_leaves_a_readable_store():
@@ -318,6 +324,8 @@ def test_rotation_killed_at_any_moment_leaves_a_readable_store():
             assert 1 <= len(key_ids(s.dir)) <= 2, key_ids(s.dir)
             assert not is_plain_anywhere(s.dir)
         assert n_killed >= 6, "too few were killed to mean anything"
+        rotate(s.dir)
+        assert sorted(p.name for p in key_file(s.dir).parent.glob("encryption-keys*")) == ["encryption-keys.yaml"], "keys in what a kill left"
         s.start()
         found = s.ok("GET", SECRETS)["items"]
         assert {o["metadata"]["name"]: base64.b64decode(o["data"]["jewels"]).decode() for o in found} == expected
@@ -327,6 +335,29 @@ def test_rotation_killed_at_any_moment_leaves_a_readable_store():
         assert sealed_with(s.dir) == {key}
         s.start()
         assert read(s, "s-7") == expected["s-7"]
+
+
+def test_rotation_on_a_full_disk_is_finished_later():
+    with Server() as s:
+        for i in range(100):
+            make(s, f"s-{i}", f"{CROWN} {i}" + "x" * 8000)
+        assert s.stop() == 0
+        old, = key_ids(s.dir)
+        size, outcomes = (s.dir / "objects.db").stat().st_size, []
+        for limit in (size // 4, size * 5 // 4, size * 7 // 4):  # full while rows are written, and while the file is built anew
+            done = seth_command("rotate-key", "--data-dir", str(s.dir),
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY)))
+            assert done.returncode == 1 and "objects.db: cannot seal its texts" in done.stderr, (limit, done.returncode, done.stderr)
+            assert len(key_ids(s.dir)) == 2 and key_ids(s.dir)[1] == old, "the old key must stay, and one new one is enough"
+            outcomes.append(sealed_with(s.dir))
+        new = key_ids(s.dir)[0]
+        assert outcomes[0] == {old} and outcomes[-1] == {new}, outcomes
+        s.start()
+        assert read(s, "s-99") == f"{CROWN} 99" + "x" * 8000
+        assert s.stop() == 0
+        assert new in rotate(s.dir)
+        assert key_ids(s.dir) == [new] and sealed_with(s.dir) == {new}
+        assert not [p for p in s.dir.glob("objects.db*") if bytes.fromhex(old) in p.read_bytes()]
 
 
 # ---- wrapped by a command ---------------------------------------------------------------------------

@@ -68,6 +68,32 @@ TEST(what_is_saved_can_be_loaded)
     round_trip(SWAP, 2);
 }
 
+TEST(saving_leaves_nothing_of_an_interrupted_one)
+{
+    struct fixture f;
+    fixture_init(&f);
+    struct keyring ring = {0};
+    char *error = NULL, remains[80];
+    (void) snprintf(remains, sizeof(remains), "%s.new", f.path);
+    FILE *file = fopen(remains, "w");
+    assert_non_null(file);
+    assert_true(fputs("keys: half of", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(remains, 0644), 0);
+    (void) keyring_add(&ring);
+    assert_int_equal(keyring_save(&ring, f.path, "", &error), 0);
+    assert_int_equal(access(remains, F_OK), -1);
+    struct stat st;
+    assert_int_equal(stat(f.path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    struct keyring again = {0};
+    assert_int_equal(keyring_load(&again, f.path, "", &error), 0);
+    assert_same(&ring, &again);
+    keyring_done(&ring);
+    keyring_done(&again);
+    fixture_done(&f);
+}
+
 TEST(newest_key_stands_first_and_the_others_can_go)
 {
     struct keyring ring = {0};

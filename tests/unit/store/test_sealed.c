@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sealed texts in the file, by a cipher that keeps nobody out but notices everything. */
+#include <signal.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 
 #include "fixture.h"
 #include "store/row.h"
@@ -346,6 +347,37 @@ TEST(interrupted_scrub_is_taken_up_by_the_next_start)
     assert_int_equal(query(&f, "SELECT count(*) FROM meta"), 1);
     fixture_open(&f);
     assert_int_equal(store_revision(f.store), x + 1);
+    fixture_done(&f);
+}
+
+/* A full disk keeps nobody from reading, so it must not keep the server from starting. */
+TEST(plain_texts_stay_readable_when_there_is_no_room_to_seal_them)
+{
+    struct fixture f;
+    struct toy t;
+    fixture_init(&f);
+    fixture_open(&f);
+    BUF_AUTO large = {0};
+    while (large.n < 300000)
+        buf_append_str(&large, STR(SECRET " "));
+    int64_t x = create(&f, "secrets/a/x", large.p);
+    fixture_close(&f);
+    toy_init(&t, &f);
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    (void) signal(SIGXFSZ, SIG_IGN);
+    limit.rlim_cur = 100000;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    fixture_open(&f);
+    assert_data(&f, "secrets/a/x", SECRET);
+    limit.rlim_cur = RLIM_INFINITY;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    assert_true(disk_holds(&f, SECRET));
+    (void) replace(&f, "secrets/a/x", x, "short");
+    fixture_close(&f);
+    fixture_open(&f);
+    assert_false(disk_holds(&f, SECRET));
+    assert_data(&f, "secrets/a/x", "short");
     fixture_done(&f);
 }
 
