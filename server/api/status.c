@@ -269,7 +269,7 @@ static void write_causes(struct buf *b, const struct status *st)
         if (c->next)
             buf_append_char(b, ',');
     }
-    if (st->cause_reason.n)
+    if (st->cause_message.n)
         write_cause(b, st->cause_reason, st->cause_message, st->cause_field);
     buf_append_char(b, ']');
 }
@@ -282,7 +282,7 @@ static void write_details(struct buf *b, const struct status *st)
     write_member(b, "group", st->group, &is_first);
     write_member(b, "kind", st->kind, &is_first);
     write_member(b, "uid", st->uid, &is_first);
-    if (st->causes || st->cause_reason.n) {
+    if (st->causes || st->cause_message.n) {
         buf_append_str(b, is_first ? STR("") : STR(","));
         write_causes(b, st);
         is_first = false;

@@ -171,7 +171,9 @@ int webhook_patch(const struct webhook_question *q, const struct webhook *h, con
                             STR_ARG(status_quote(c->arena, h->name))));
     const struct json *view = webhook_view(q, q->a->object, k);
     if (patch_json(c->arena, view, patch, &patched, &error) < 0)
-        return webhook_fail_internal(c, error.message);
+        return webhook_fail_internal(
+            c, arena_printf(c->arena, "the patch of admission webhook %.*s does not apply: %.*s",
+                            STR_ARG(status_quote(c->arena, h->name)), STR_ARG(error.message)));
     /* A patch can make much from little; what is stored must be readable again. */
     if (!json_fits(patched, WRITE_MAX_VALUES))
         return webhook_fail_internal(
