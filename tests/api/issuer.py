@@ -13,6 +13,7 @@ import http.server
 import json
 import os
 import pathlib
+import socket
 import ssl
 import subprocess
 import sys
@@ -152,6 +153,7 @@ class HttpsServer(http.server.ThreadingHTTPServer):
         if client_ca:
             self.tls.verify_mode = ssl.CERT_REQUIRED
             self.tls.load_verify_locations(client_ca)
+        self.connections = set()
         super().__init__(("127.0.0.1", port), handler)
 
     def process_request_thread(self, request, client_address):
@@ -160,7 +162,17 @@ class HttpsServer(http.server.ThreadingHTTPServer):
         except OSError:
             self.shutdown_request(request)
             return
+        self.connections.add(wrapped)
         super().process_request_thread(wrapped, client_address)
+        self.connections.discard(wrapped)
+
+    def cut_off(self):
+        """Ends the connections that are kept open, as the end of a process would."""
+        for connection in list(self.connections):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
     def handle_error(self, *_):
         pass  # a client that went away
@@ -180,6 +192,7 @@ class Background:
     def __exit__(self, *_):
         self.server.shutdown()
         self.server.server_close()
+        self.server.cut_off()
         self.thread.join()
 
 
