@@ -57,7 +57,9 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
                 s->name, STR_ARG(value), s->min, s->max);
         return -EINVAL;
     }
-    if (s->type == OPTION_LIST && o->values[at] && o->values[at][0])
+    /* What is given stands instead of the default, and once more beside what was given before. */
+    const bool has_given = o->values[at] && o->values[at][0] && o->values[at] != s->fallback;
+    if (s->type == OPTION_LIST && has_given)
         value = arena_printf(a, "%s,%.*s", o->values[at], STR_ARG(value));
     o->values[at] = arena_strz(a, value);
     return 0;
