@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "key_command.h"
 #include "pki/openssl.h"
+#include "pki/pki.h"
 #include "json/yaml.h"
 
 static const char file_head[] =
