@@ -18,8 +18,9 @@
 
 /* Of all threads together; what comes on top is dropped and counted. */
 #define QUEUE_MAX_BYTES ((size_t) 32 * 1024 * 1024)
-/* Events wait so long for others to be written with. */
-#define GATHER_MS 50
+/* Events wait so long for others to be written with: a hundred writes a second at most, of bytes
+ * that are still in the cache. */
+#define GATHER_MS 10
 /* After a write has failed. */
 #define RETRY_MS 1000
 /* A queue that grew beyond this in a burst gives its memory back. */

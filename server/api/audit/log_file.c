@@ -18,6 +18,7 @@
 struct log_file {
     struct log_file_options options; /* path is owned */
     int fd;
+    bool is_regular; /* pipes and devices are neither rotated nor looked after */
     int64_t size_bytes;
     dev_t device;
     ino_t inode;
@@ -27,7 +28,7 @@ struct log_file {
 
 static bool is_stdout(const struct log_file *f)
 {
-    return str_is(str_of(f->options.path), "-");
+    return f->fd == STDOUT_FILENO;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -118,7 +119,7 @@ static size_t list_backups(struct arena *a, struct str path, struct backup **ret
 static void prune(struct log_file *f)
 {
     const struct log_file_options *o = &f->options;
-    if (is_stdout(f) || (!o->max_backups && !o->max_age_s))
+    if (!f->is_regular || (!o->max_backups && !o->max_age_s))
         return;
     ARENA_AUTO a = arena_new();
     struct backup *list = NULL;
@@ -149,6 +150,7 @@ static int open_path(struct log_file *f)
     if (f->fd >= 0)
         (void) close(f->fd);
     f->fd = fd;
+    f->is_regular = S_ISREG(st.st_mode);
     f->size_bytes = st.st_size;
     f->device = st.st_dev;
     f->inode = st.st_ino;
@@ -161,9 +163,8 @@ int log_file_open(const struct log_file_options *o, struct log_file **ret_file)
     f->options = *o;
     f->options.path = mem_strdup(o->path);
     f->fd = -1;
-    if (is_stdout(f)) {
+    if (str_is(str_of(o->path), "-")) {
         f->fd = STDOUT_FILENO;
-        f->options.max_size_bytes = 0;
     } else {
         int r = open_path(f);
         if (r < 0) {
@@ -189,7 +190,7 @@ void log_file_close(struct log_file *f)
 int log_file_follow(struct log_file *f)
 {
     struct stat st;
-    if (is_stdout(f) ||
+    if (!f->is_regular ||
         (stat(f->options.path, &st) == 0 && st.st_dev == f->device && st.st_ino == f->inode))
         return 0;
     return open_path(f);
@@ -225,7 +226,7 @@ static size_t first_line(struct str lines)
 static size_t fitting(const struct log_file *f, struct str lines)
 {
     const int64_t max = f->options.max_size_bytes;
-    if (!max || f->size_bytes + (int64_t) lines.n <= max)
+    if (!f->is_regular || !max || f->size_bytes + (int64_t) lines.n <= max)
         return lines.n;
     if (f->is_inside_line)
         return first_line(lines);

@@ -10,7 +10,7 @@
 struct log_file;
 
 struct log_file_options {
-    const char *path;       /* "-": standard output, never rotated */
+    const char *path;       /* "-": standard output */
     int64_t max_size_bytes; /* 0: never rotated */
     int64_t max_age_s;      /* of rotated ones; 0: no limit */
     int64_t max_backups;    /* 0: no limit */

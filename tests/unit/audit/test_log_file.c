@@ -2,6 +2,7 @@
 #include "api/audit/log_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -184,6 +185,33 @@ TEST(a_full_disk_takes_whole_lines_only)
     write_all(&f, "three\n");
     assert_str(content(&f, "a.log"), "one\ntwo\nthree\n");
     close_log(&f);
+}
+
+TEST(what_is_no_regular_file_is_never_moved)
+{
+    struct directory d = directory_make();
+    ARENA_AUTO a = arena_new();
+    char *pipe = directory_file(&d, a, "a.log"), text[64] = "";
+    struct log_file *f = NULL;
+    struct stat st;
+    size_t taken = 0;
+    assert_int_equal(mkfifo(pipe, 0600), 0);
+    int reader = open(pipe, O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    assert_int_equal(log_file_open(&(struct log_file_options){pipe, 4, 1, 1, &clock_system}, &f),
+                     0);
+    assert_int_equal(log_file_write(f, STR("one\ntwo\nthree\n"), &taken), 0);
+    assert_int_equal(taken, 14);
+    assert_int_equal(log_file_follow(f), 0);
+    assert_int_equal(read(reader, text, sizeof(text)), 14);
+    assert_string_equal(text, "one\ntwo\nthree\n");
+    const char *names[4];
+    assert_int_equal(directory_list(&d, a, names, N_ELEMENTS(names)), 1);
+    assert_int_equal(stat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    log_file_close(f);
+    (void) close(reader);
+    directory_remove(&d);
 }
 
 TEST(a_directory_that_is_not_there_fails)
