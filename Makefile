@@ -7,7 +7,7 @@ DEV = -Dbuildtype=debug -Db_sanitize=address,undefined -Dtests=true
 TSAN = -Dbuildtype=debugoptimized -Db_sanitize=thread
 CLANG = -Dbuildtype=debug -Dtests=true
 
-.PHONY: build run test bench fuzz format check-format clean packages
+.PHONY: build run test bench fuzz install format check-format clean packages
 
 build: packages-build
 	@test -f build/release/build.ninja || meson setup build/release $(RELEASE) >/dev/null
@@ -41,6 +41,16 @@ fuzz: packages-build packages-fuzz
 	  -Db_sanitize=address,undefined -Db_lundef=false >/dev/null
 	@ninja -C build/fuzz
 	@tools/fuzz $(FUZZ_SECONDS)
+
+# For packages: make install DESTDIR=/somewhere PREFIX=/usr
+PREFIX ?= /usr/local
+install: build
+	@install -D -m 0755 build/release/server/seth $(DESTDIR)$(PREFIX)/bin/seth
+	@install -D -m 0644 packaging/seth.bash-completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/seth
+	@install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)/lib/systemd/system
+	@build/release/seth man > $(DESTDIR)$(PREFIX)/share/man/man8/seth.8
+	@sed 's,/usr/bin/seth,$(PREFIX)/bin/seth,' packaging/seth.service > $(DESTDIR)/lib/systemd/system/seth.service
+	@test -e $(DESTDIR)/etc/seth/seth.yaml || install -D -m 0640 packaging/seth.yaml $(DESTDIR)/etc/seth/seth.yaml
 
 format: packages-format
 	@git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -2,13 +2,10 @@
 #include "identity.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "pki/pki.h"
@@ -186,54 +183,48 @@ int identity_open(struct arena *a, const struct identity_options *o, struct iden
     return r;
 }
 
-/* ---- kubeconfig --------------------------------------------------------------------------- */
-
-static int write_private(struct arena *a, const char *path, struct str text, char **ret_error)
+/* Only a server makes a root; whoever else finds none looks in the wrong place. */
+static int open_existing_authority(struct arena *a, const char *data_dir, struct authority *ret,
+                                   char **ret_error)
 {
-    const char *fresh = arena_printf(a, "%s.new", path).p;
-    int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return fail(ret_error, -errno, "cannot write", fresh);
-    errno = ENOSPC; /* what a short write means */
-    bool is_written = write(fd, text.p, text.n) == (ssize_t) text.n && fsync(fd) == 0;
-    int r = is_written ? 0 : -errno;
-    (void) close(fd);
-    if (r == 0 && rename(fresh, path) < 0)
-        r = -errno;
-    if (r < 0)
-        (void) unlink(fresh);
-    return r < 0 ? fail(ret_error, r, "cannot write", path) : 0;
+    const char *path = pki_path(a, data_dir, "root-certificate.pem");
+    if (access(path, F_OK) < 0)
+        return fail(ret_error, -errno, "no server has been started with this --data-dir:", path);
+    return open_authority(a, data_dir, ret, ret_error);
 }
 
-int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text,
-                        char **ret_error)
+/* ---- clients ------------------------------------------------------------------------------ */
+
+int identity_issue(struct arena *a, const struct identity_client *c, struct str *ret_cert,
+                   struct str *ret_key, struct str *ret_root, char **ret_error)
 {
     CLEANUP(authority_done) struct authority ca = {0};
-    int r = open_authority(a, o->data_dir, &ca, ret_error);
+    int r = open_existing_authority(a, c->data_dir, &ca, ret_error);
     if (r < 0)
         return r;
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
     CLEANUP(pki_cert_freep)
     struct pki_cert *certificate =
-        pki_cert_new(&(struct pki_cert_options){.common_name = o->user,
-                                                .organizations = o->groups,
-                                                .n_organizations = o->n_groups,
+        pki_cert_new(&(struct pki_cert_options){.common_name = c->user,
+                                                .organizations = c->groups,
+                                                .n_organizations = c->n_groups,
                                                 .for_client = true,
-                                                .valid_days = o->valid_days},
+                                                .valid_s = c->valid_s},
                      key, ca.certificate, ca.key);
-    struct str root = base64_encode(a, pki_cert_pem(a, ca.certificate), BASE64_STANDARD);
-    struct str client = base64_encode(a, pki_cert_pem(a, certificate), BASE64_STANDARD);
-    struct str secret = base64_encode(a, pki_key_pem(a, key), BASE64_STANDARD);
-    *ret_text =
-        arena_printf(a,
-                     "apiVersion: v1\nkind: Config\n"
-                     "clusters:\n- name: seth\n  cluster:\n    server: %s\n    "
-                     "certificate-authority-data: %.*s\n"
-                     "users:\n- name: %.*s\n  user:\n    client-certificate-data: %.*s\n    "
-                     "client-key-data: %.*s\n"
-                     "contexts:\n- name: seth\n  context:\n    cluster: seth\n    user: %.*s\n"
-                     "current-context: seth\n",
-                     o->server, STR_ARG(root), STR_ARG(o->user), STR_ARG(client), STR_ARG(secret),
-                     STR_ARG(o->user));
-    return o->path ? write_private(a, o->path, *ret_text, ret_error) : 0;
+    if (!certificate)
+        return fail(ret_error, -EINVAL,
+                    "user and groups must have 1 to 64 characters each:", arena_strz(a, c->user));
+    *ret_cert = pki_cert_pem(a, certificate);
+    *ret_key = pki_key_pem(a, key);
+    *ret_root = pki_cert_pem(a, ca.certificate);
+    return 0;
+}
+
+int identity_root(struct arena *a, const char *data_dir, struct str *ret_root, char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    int r = open_existing_authority(a, data_dir, &ca, ret_error);
+    if (r == 0)
+        *ret_root = pki_cert_pem(a, ca.certificate);
+    return r;
 }

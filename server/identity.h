@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's own identity: one CA made at first start, the serving certificate under it, and the
- * administrator's kubeconfig. All under <data-dir>/pki; nothing is overwritten while it is good. */
+/* The server's own identity: one CA made at first start, the serving certificate under it, and
+ * clients' certificates. All under <data-dir>/pki; nothing is overwritten while it is good. */
 #pragma once
 
 #include "base/arena.h"
@@ -28,15 +28,15 @@ int identity_open(struct arena *a, const struct identity_options *o, struct iden
 int identity_renew(struct arena *a, const struct identity_options *o, bool *ret_renewed,
                    char **ret_error);
 
-struct kubeconfig_options {
+struct identity_client {
     const char *data_dir;
-    const char *server; /* "https://127.0.0.1:6443" */
     struct str user;
     const struct str *groups;
     size_t n_groups;
-    int64_t valid_days;
-    const char *path; /* where to, 0600; NULL: *ret_text only */
+    int64_t valid_s;
 };
-/* Makes a client certificate and the kubeconfig that carries it. */
-int identity_kubeconfig(struct arena *a, const struct kubeconfig_options *o, struct str *ret_text,
-                        char **ret_error);
+/* A client certificate under our root, with its key and the root, all as PEM. */
+int identity_issue(struct arena *a, const struct identity_client *c, struct str *ret_cert,
+                   struct str *ret_key, struct str *ret_root, char **ret_error);
+/* The root alone. */
+int identity_root(struct arena *a, const char *data_dir, struct str *ret_root, char **ret_error);

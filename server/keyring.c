@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "key_command.h"
-#include "pki/openssl.h"
+#include "pki/file.h"
 #include "pki/pki.h"
 #include "json/yaml.h"
 

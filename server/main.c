@@ -4,24 +4,15 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "identity.h"
+#include "commands.h"
+#include "kubeconfig.h"
 #include "rotate.h"
 #include "serve.h"
 #include "store/store.h"
 
-static const struct option_spec data_options[] = {
+const struct option_spec data_options[] = {
     {"config", OPTION_TEXT, NULL, "YAML file with these options", 0, 0},
     {"data-dir", OPTION_TEXT, "/var/lib/seth", "where the server keeps everything", 0, 0},
-    {0},
-};
-
-static const struct option_spec kubeconfig_options[] = {
-    {"config", OPTION_TEXT, NULL, "YAML file with these options", 0, 0},
-    {"data-dir", OPTION_TEXT, "/var/lib/seth", "where the server keeps everything", 0, 0},
-    {"server", OPTION_TEXT, "https://127.0.0.1:6443", "URL of the server", 0, 0},
-    {"user", OPTION_TEXT, "seth-admin", "user name of the certificate", 0, 0},
-    {"group", OPTION_TEXT, "system:masters", "group of the certificate", 0, 0},
-    {"days", OPTION_INT, "365", "validity", 1, 3650},
     {0},
 };
 
@@ -62,23 +53,6 @@ static int restore(const struct options *o)
     return finish(r, error);
 }
 
-static int kubeconfig(const struct options *o)
-{
-    ARENA_AUTO a = arena_new();
-    char *error = NULL;
-    struct str text = STR_NONE, group = str_of(option_text(o, "group"));
-    struct kubeconfig_options k = {.data_dir = option_text(o, "data-dir"),
-                                   .server = option_text(o, "server"),
-                                   .user = str_of(option_text(o, "user")),
-                                   .groups = &group,
-                                   .n_groups = group.n > 0,
-                                   .valid_days = option_int(o, "days")};
-    int r = identity_kubeconfig(a, &k, &text, &error);
-    if (r == 0)
-        printf("%.*s", STR_ARG(text));
-    return finish(r, error);
-}
-
 static int version(const struct options *o)
 {
     (void) o;
@@ -86,14 +60,9 @@ static int version(const struct options *o)
     return EXIT_SUCCESS;
 }
 
-static const struct command {
-    const char *name, *arguments, *help;
-    const struct option_spec *options;
-    int (*run)(const struct options *o);
-} commands[] = {
+const struct command commands[] = {
     {"server", "", "run the API server", serve_options, serve},
-    {"kubeconfig", "", "print a kubeconfig with a fresh client certificate", kubeconfig_options,
-     kubeconfig},
+    {"kubeconfig", "", "write a kubeconfig for a user", kubeconfig_options, kubeconfig_command},
     {"backup", " FILE",
      "copy the store to FILE, while the server runs or not; the encryption keys are not in it",
      data_options, backup},
@@ -101,15 +70,21 @@ static const struct command {
      restore},
     {"rotate-key", "", "encrypt with a new key, drop the old; the server must be stopped",
      rotate_options, rotate_key},
+    {"health", "", "ask the server of this data directory whether it is ready", data_options,
+     health_command},
     {"version", "", "print the version", data_options, version},
+    {"completion", " [COMMAND]", "print what may follow, for shells", data_options,
+     completion_command},
+    {"man", "", "print the manual page", data_options, manual_command},
+    {0},
 };
 
 static int help(FILE *to)
 {
     fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND "
                 "[options]\n\nCommands:\n");
-    for (size_t i = 0; i < N_ELEMENTS(commands); i++)
-        fprintf(to, "  %-12s %s\n", commands[i].name, commands[i].help);
+    for (const struct command *c = commands; c->name; c++)
+        fprintf(to, "  %-12s %s\n", c->name, c->help);
     fprintf(to, "\n`seth COMMAND --help` lists its options.\n");
     return to == stdout ? EXIT_SUCCESS : EXIT_FAILURE;
 }
@@ -121,15 +96,15 @@ int main(int argc, char **argv)
     if (str_is(str_of(argv[1]), "--help") || str_is(str_of(argv[1]), "-h") ||
         str_is(str_of(argv[1]), "help"))
         return help(stdout);
-    for (size_t i = 0; i < N_ELEMENTS(commands); i++) {
-        if (!str_is(str_of(argv[1]), commands[i].name))
+    for (const struct command *c = commands; c->name; c++) {
+        if (!str_is(str_of(argv[1]), c->name))
             continue;
         ARENA_AUTO a = arena_new();
         struct options options = {0};
-        struct str usage = arena_printf(a, "seth %s [options]%s\n\n%s", commands[i].name,
-                                        commands[i].arguments, commands[i].help);
-        int r = options_parse(a, commands[i].options, usage.p, argc - 2, argv + 2, &options);
-        return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : commands[i].run(&options);
+        struct str usage =
+            arena_printf(a, "seth %s [options]%s\n\n%s", c->name, c->arguments, c->help);
+        int r = options_parse(a, c->options, usage.p, argc - 2, argv + 2, &options);
+        return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : c->run(&options);
     }
     fprintf(stderr, "seth: unknown command '%s'\n\n", argv[1]);
     return help(stderr);

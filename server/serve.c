@@ -18,7 +18,9 @@
 #include "bootstrap.h"
 #include "controllers/controller.h"
 #include "identity.h"
+#include "kubeconfig.h"
 #include "notify.h"
+#include "pki/file.h"
 #include "reload.h"
 #include "security.h"
 #include "vault.h"
@@ -28,7 +30,7 @@
 #define MAX_SHUTDOWN_DELAY_S 600
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define MAX_RENEW_MS ((int64_t) 24 * 3600 * 1000)
-#define ADMIN_DAYS 3650
+#define ADMIN_S ((int64_t) 3650 * 24 * 3600)
 #define HEAP_KEPT_BYTES (8 * 1024 * 1024)
 #define HEAP_LARGE_BYTES (1024 * 1024)
 
@@ -269,24 +271,41 @@ static int open_listener(struct server *s, char **ret_error)
         &s->listener, ret_error);
 }
 
+static int make_admin_kubeconfig(struct server *s, const char *path, char **ret_error)
+{
+    static const struct str groups[] = {STR("system:masters")};
+    struct identity_client admin = {.data_dir = option_text(s->options, "data-dir"),
+                                    .user = STR("seth-admin"),
+                                    .groups = groups,
+                                    .n_groups = 1,
+                                    .valid_s = ADMIN_S};
+    struct kubeconfig k = {.server = arena_printf(s->arena, "https://%.*s:%d",
+                                                  STR_ARG(reachable_address(s)),
+                                                  listener_port(s->listener))
+                                         .p,
+                           .name = STR("seth"),
+                           .user = admin.user};
+    struct str text = STR_NONE;
+    int r = identity_issue(s->arena, &admin, &k.cert_pem, &k.key_pem, &k.root_pem, ret_error);
+    if (r == 0)
+        r = kubeconfig_text(s->arena, &k, STR_NONE, &text, ret_error);
+    if (r < 0)
+        return r;
+    r = pki_file_write(path, text, 0600);
+    if (r < 0) {
+        struct buf b = {0};
+        buf_printf(&b, "cannot write %s: %s", path, strerror(-r));
+        *ret_error = buf_take(&b);
+    }
+    return r;
+}
+
 static int write_admin_kubeconfig(struct server *s, char **ret_error)
 {
-    static const struct str groups[] = {{"system:masters", 14}};
-    const char *data_dir = option_text(s->options, "data-dir");
-    struct str text = STR_NONE;
-    struct kubeconfig_options k = {
-        .data_dir = data_dir,
-        .server = arena_printf(s->arena, "https://%.*s:%d", STR_ARG(reachable_address(s)),
-                               listener_port(s->listener))
-                      .p,
-        .user = STR("seth-admin"),
-        .groups = groups,
-        .n_groups = 1,
-        .valid_days = ADMIN_DAYS,
-        .path = arena_printf(s->arena, "%s/admin.kubeconfig", data_dir).p,
-    };
-    int r = identity_kubeconfig(s->arena, &k, &text, ret_error);
-    if (r < 0 && access(k.path, R_OK) == 0) {
+    const char *path =
+        arena_printf(s->arena, "%s/admin.kubeconfig", option_text(s->options, "data-dir")).p;
+    int r = make_admin_kubeconfig(s, path, ret_error);
+    if (r < 0 && access(path, R_OK) == 0) {
         /* The one of an earlier start still opens the door; a full disk must not keep readers out.
          */
         log_warning("keeping the administrator's kubeconfig as it was",

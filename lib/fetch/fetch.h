@@ -11,9 +11,8 @@ struct fetch_client *fetch_client_new(void);
 void fetch_client_free(struct fetch_client *c);
 
 struct fetch_request {
-    const char *method; /* "GET", "POST" */
-    struct str
-        url; /* https:// only, unless allow_http (loopback tests have no use for it either) */
+    const char *method;        /* "GET", "POST" */
+    struct str url;            /* https:// only */
     const struct str *headers; /* "Content-Type: application/json" */
     size_t n_headers;
     struct str body;

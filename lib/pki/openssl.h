@@ -6,7 +6,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include "base/buf.h"
+#include "pki/file.h"
 #include "pki/pki.h"
 
 /* Turns what OpenSSL has queued on this thread into a negative errno and empties the queue; the
@@ -17,12 +17,6 @@ int pki_no_passphrase(char *buffer, int size, int is_writing, void *arg);
 
 /* Takes a reference of its own. */
 struct pki_cert *pki_cert_of_x509(X509 *x509);
-
-/* Keys and certificates are small; anything larger is not one. */
-#define PKI_FILE_MAX_BYTES ((size_t) 1024 * 1024)
-int pki_file_read(const char *path, struct buf *ret_content);
-/* Whole or not at all: a temporary file, synced, then renamed over the old. */
-int pki_file_write(const char *path, struct str content, unsigned mode);
 
 #define DEFINE_OPENSSL_CLEANUP(type, fn) \
     static inline void fn##_auto(type **p) \

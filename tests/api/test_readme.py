@@ -38,7 +38,7 @@ def test_commands_of_the_operations_page():
             helps[command] = subprocess.run([binary(), command, "--help"], capture_output=True, text=True, check=True).stdout
         for option in set(re.findall(r"`?(--[a-z][a-z-]+)", text)):
             assert any(option in h for h in helps.values()), f"{option} is in the document and not in --help"
-        made = subprocess.run([binary(), "kubeconfig", "--data-dir", str(s.dir), "--user", "ann", "--group", "system:masters", "--days", "1",
+        made = subprocess.run([binary(), "kubeconfig", "--data-dir", str(s.dir), "--user", "ann", "--group", "system:masters", "--expiry", "1d",
                                "--server", f"https://127.0.0.1:{s.port}"], capture_output=True, text=True, check=True).stdout
         (s.dir / "ann.kubeconfig").write_text(made)
         s.kubeconfig = str(s.dir / "ann.kubeconfig")

@@ -5,7 +5,7 @@
 
 #include "api/oidc/config.h"
 #include "base/base64.h"
-#include "pki/openssl.h"
+#include "pki/file.h"
 #include "json/yaml.h"
 
 struct reader {

@@ -6,7 +6,7 @@
 #include "api/oidc/claims.h"
 #include "api/oidc/oidc.h"
 #include "base/alloc.h"
-#include "pki/openssl.h"
+#include "pki/file.h"
 
 /* One reading of the configuration with its issuers, side by side; immutable. */
 struct setup {

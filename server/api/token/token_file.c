@@ -8,7 +8,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/map.h"
-#include "pki/openssl.h"
+#include "pki/file.h"
+#include "pki/pki.h"
 
 /* One reading of the file. Tokens are looked up by their digest, so that how long it takes says
  * nothing about them. */

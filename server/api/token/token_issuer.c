@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/random.h"
-#include "pki/openssl.h"
+#include "pki/file.h"
 #include "json/json.h"
 
 /* ---- keys --------------------------------------------------------------------------------- */
