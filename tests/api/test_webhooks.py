@@ -3,6 +3,8 @@
 import base64
 import concurrent.futures
 import json
+import pathlib
+import tempfile
 import threading
 import time
 
@@ -559,6 +561,32 @@ def test_webhooks_of_the_old_version_need_not_repeat_the_uid(s):
     with validating(s, {"path": path, "ns": ns, "admissionReviewVersions": ["v1beta1"]}):
         refused(create(s, ns), 400, "", 'admission webhook "h0.example.org" denied the request: old')
     assert HOOKS.seen[path][0][2]["apiVersion"] == "admission.k8s.io/v1beta1"
+
+
+def test_the_audit_log_has_their_annotations():
+    with tempfile.TemporaryDirectory() as directory:
+        log = pathlib.Path(directory, "audit.log")
+        with Server("--audit-log-path", str(log)) as s:
+            ns = s.namespace()
+            noting = HOOKS.on(lambda r: {**patch({"op": "add", "path": "/data", "value": {"a": "b"}}), "auditAnnotations": {"why": "because"}})
+            with mutating(s, {"path": noting, "ns": ns}) as c:
+                with validating(s, {"clientConfig": {"url": "https://127.0.0.1:1/"}, "ns": ns, "failurePolicy": "Ignore"}):
+                    assert create(s, ns, "noted")[0] == 201
+            wait_until(lambda: noted_in(log), what="the audit log")
+        found = noted_in(log)
+        assert found["h0.example.org/why"] == "because", found
+        assert json.loads(found["mutation.webhook.admission.k8s.io/round_0_index_0"]) == {
+            "configuration": c.name, "webhook": "h0.example.org", "mutated": True}
+        assert found["failed-open.validating.webhook.admission.k8s.io/round_0_index_0"] == "h0.example.org"
+
+
+def noted_in(log):
+    """The annotations of the one write that the webhook has annotated, if it is in the log yet."""
+    for line in log.read_text().splitlines() if log.exists() else ():
+        annotations = json.loads(line).get("annotations", {}) if line.endswith("}") else {}
+        if "h0.example.org/why" in annotations:
+            return annotations
+    return None
 
 
 def test_configurations_outlive_a_restart():

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "api/admission/webhooks.h"
 #include "api/codec.h"
 #include "api/delete_options.h"
 #include "api/list_options.h"
@@ -147,6 +148,13 @@ static void release(struct call *c)
 void verb_delete_collection(struct call *c)
 {
     struct sweep *s = ARENA_NEW(c->arena, struct sweep);
+    /* Before anything is gone: what runs again elsewhere answers with the whole list. */
+    c->must_block = !c->may_block &&
+                    webhooks_may_match(api_webhooks(c->api), c->kind, STR(""), ADMISSION_DELETE);
+    if (c->must_block) {
+        call_fail(c);
+        return;
+    }
     s->call = c;
     c->verb_state = s;
     c->on_release = release;
