@@ -79,6 +79,7 @@ struct stream {
     bool is_input_unwatched; /* input came while paused: not watched until resumed */
     bool has_input;          /* inside OpenSSL: no event will tell */
     bool is_broken;          /* OpenSSL must not be asked to say goodbye */
+    bool is_cut;             /* closed by the user without waiting for its output */
     struct stream_peer peer;
     void *identity; /* holds the peer's strings */
     uint64_t address_key;

@@ -113,10 +113,20 @@ void stream_begin_closing(struct stream *s, int error)
     loop_defer(s->home->loop, &s->turn_end);
 }
 
+/* What a peer did not take in time is dropped: the kernel would go on to hold and offer it for as
+ * long as the peer answers, however slowly. */
+static void drop_unsent(struct stream *s)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    if ((s->is_cut || s->error == -ETIMEDOUT) && stream_pending(s))
+        (void) setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+}
+
 static void on_let_go(void *arg)
 {
     struct stream *s = arg;
     struct stream_home *home = s->home;
+    drop_unsent(s);
     SSL_free(s->ssl);
     (void) close(s->fd);
     buf_done(&s->output);
@@ -197,6 +207,7 @@ static void linger(struct stream *s)
 void stream_close(struct stream *s, bool after_flush)
 {
     if (!after_flush || s->state == STREAM_HANDSHAKE) {
+        s->is_cut = true;
         stream_begin_closing(s, 0);
         return;
     }
