@@ -7,6 +7,8 @@ import hmac
 import json
 import os
 import pathlib
+import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -14,7 +16,7 @@ import threading
 import time
 
 from issuer import Issuer, Key, accepted_soon, allow, base64url, bearer, whoami
-from seth import KUBECTLS, Server, binary, wait_until
+from seth import KUBECTLS, TOP, Server, binary, wait_until
 
 
 def scratch():
@@ -115,6 +117,27 @@ def test_flags_as_kube_apiserver_has_them():
             assert unauthorized(bearer(s, rs.token(issuer.claims())))
             # Only RS256 unless it is said otherwise.
             assert unauthorized(bearer(s, es.token(issuer.claims(hd="example.com"))))
+
+
+def test_the_examples_of_the_document():
+    text = (TOP / "docs/SECURITY.md").read_text().split("## OIDC and token webhook")[1].split("\n## ")[0]
+    command, document = re.search(r"```sh\n(.*?)```", text, re.S).group(1), re.search(r"```yaml\n(.*?)```", text, re.S).group(1)
+    with scratch() as d, Issuer(d) as issuer:
+        key = Key(d, "a")
+        issuer.publish(key)
+        token = key.token(issuer.claims(email="jane@example.com", hd="example.com", groups=["ops"]))
+        words = shlex.split(command.replace("\\\n", " ").replace("https://issuer.example.com", issuer.url))
+        assert words[:2] == ["seth", "server"], words
+        with Server(*words[2:], "--oidc-ca-file", str(issuer.ca)) as s:
+            accepted_soon(s, token)
+            assert whoami(s, token) == {"username": "jane@example.com", "groups": ["oidc:ops", "system:authenticated"]}
+        path = pathlib.Path(d) / "config.yaml"
+        path.write_text(re.sub(r" *<PEM.*>\n", lambda _: indented(issuer.ca.read_text(), 6), document)
+                        .replace("https://issuer.example.com", issuer.url))
+        with Server("--authentication-config", str(path)) as s:
+            accepted_soon(s, token)
+            assert whoami(s, token) == {"username": "oidc:jane@example.com", "groups": ["oidc:ops", "system:authenticated"]}
+            assert unauthorized(bearer(s, key.token(issuer.claims(email="jane@example.com"))))
 
 
 # ---- forgeries

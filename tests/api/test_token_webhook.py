@@ -5,12 +5,13 @@ import concurrent.futures
 import http.server
 import json
 import pathlib
+import re
 import signal
 import tempfile
 import threading
 
 from issuer import Background, HttpsServer, bearer, make_certificate, whoami
-from seth import Server, wait_until
+from seth import TOP, Server, wait_until
 
 VERSION = "authentication.k8s.io/v1"
 TOO_LARGE = 2 * 1024 * 1024
@@ -122,6 +123,19 @@ def test_the_webhook_says_who_it_is():
         token = s.ok("POST", f"/api/v1/namespaces/{ns}/serviceaccounts/robot/token", {"spec": {}})["status"]["token"]
         assert bearer(s, token)[0] == 403
         assert len(hook.questions) == asked
+
+
+def test_the_example_of_the_document():
+    text = (TOP / "docs/SECURITY.md").read_text().split("**Webhook.**")[1]
+    document = re.search(r"```yaml\n(.*?)```", text, re.S).group(1)
+    with scratch() as d, Webhook(d) as hook:
+        for name, path in (("https://tokens.example.com", hook.background.url), ("/etc/seth/webhook-ca.crt", hook.cert),
+                           ("/etc/seth/webhook-client.crt", hook.client_cert), ("/etc/seth/webhook-client.key", hook.client_key)):
+            assert name in document, name
+            document = document.replace(name, str(path))
+        hook.config.write_text(document)
+        with Server(*hook.options) as s:
+            assert whoami(s, "good:jane")["username"] == "jane"
 
 
 def test_an_answer_is_asked_for_once():
