@@ -62,17 +62,18 @@ def test_health(s):
 
 def test_who_may_ask(s):
     connection = s.connect(with_certificate=False)
-    for path in ("/api/v1/namespaces", "/api", "/apis", "/openapi/v2", "/"):
+    for path, message in (("/api/v1/namespaces", 'namespaces is forbidden: User "system:anonymous" cannot list resource "namespaces" in API group "" at the cluster scope'),
+                          *((path, f'forbidden: User "system:anonymous" cannot get path "{path}"') for path in ("/api", "/apis", "/openapi/v2", "/metrics", "/"))):
         connection.request("GET", path)
         answer = connection.getresponse()
-        body = json.loads(answer.read())
-        assert answer.status == 401 and body["reason"] == "Unauthorized" and body["message"] == "Unauthorized", path
+        refused((answer.status, json.loads(answer.read())), 403, "Forbidden", message)
     for path in ("/healthz", "/livez", "/readyz", "/version"):
         connection.request("GET", path)
         answer = connection.getresponse()
         assert (answer.read(), answer.status)[1] == 200, path
     connection.request("GET", "/api/v1/namespaces", headers={"Authorization": "Bearer wrong"})
-    assert connection.getresponse().status == 401
+    answer = connection.getresponse()
+    refused((answer.status, json.loads(answer.read())), 401, "Unauthorized", "Unauthorized")
 
 
 def test_a_certificate_of_somebody_else_is_no_help(s):
