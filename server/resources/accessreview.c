@@ -88,9 +88,13 @@ static void check_metadata(struct causes *causes, const struct json *object, boo
         struct str key = json_str(&m->key);
         is_empty &= str_is(key, "managedFields") || (has_namespace && str_is(key, "namespace"));
     }
-    if (!is_empty)
-        causes_add(causes, CAUSE_INVALID, &FIELD_NAME(NULL, STR("metadata")), meta, "%s",
-                   has_namespace ? "must be empty except for namespace" : "must be empty");
+    if (is_empty)
+        return;
+    /* Go prints a struct there: members in their own order. */
+    struct str shown = str_sub(json_text(causes->arena, meta), 0, CAUSE_VALUE_MAX_BYTES);
+    causes_add_text(causes, CAUSE_INVALID, STR("metadata"), /* value= */ NULL,
+                    arena_printf(causes->arena, "%.*s: must be empty%s", STR_ARG(shown),
+                                 has_namespace ? " except for namespace" : ""));
 }
 
 static void check_local(struct causes *causes, const struct json *object)

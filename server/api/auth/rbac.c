@@ -181,16 +181,21 @@ struct grant {
 static bool decide(const struct subjects *s, const struct rbac_probes *p, struct str namespace,
                    struct grant *ret)
 {
-    const struct str scopes[] = {STR(""), namespace};
-    const size_t n_scopes = namespace.n ? 2 : 1;
-    for (size_t k = 0; k < n_scopes; k++)
-        for (size_t i = 0; i < s->n; i++) {
-            const struct rbac_table *t = rbac_compiled_table(s->list[i]->compiled, scopes[k]);
-            if (!t || !rbac_table_allows(t, p))
-                continue;
-            *ret = (struct grant){s->list[i], scopes[k]};
+    for (size_t i = 0; i < s->n; i++) {
+        const struct rbac_table *t = rbac_compiled_cluster(s->list[i]->compiled);
+        if (t && rbac_table_allows(t, p)) {
+            *ret = (struct grant){s->list[i], STR("")};
             return true;
         }
+    }
+    uint64_t hash = namespace.n ? map_hash(namespace) : 0;
+    for (size_t i = 0; i < s->n && namespace.n; i++) {
+        const struct rbac_table *t = rbac_compiled_table(s->list[i]->compiled, namespace, hash);
+        if (t && rbac_table_allows(t, p)) {
+            *ret = (struct grant){s->list[i], namespace};
+            return true;
+        }
+    }
     return false;
 }
 

@@ -73,8 +73,10 @@ void rbac_compiled_free(struct rbac_compiled *c);
 /* The rule's strings must stay as long as the table. */
 void rbac_compiled_add(struct rbac_compiled *c, struct rbac_verbs *v, struct str namespace,
                        const struct rbac_rule *rule);
-/* The table of a namespace ("": of the cluster) or NULL. */
-const struct rbac_table *rbac_compiled_table(const struct rbac_compiled *c, struct str namespace);
+/* The table of the cluster, or of a namespace with the hash of its name; NULL: none. */
+const struct rbac_table *rbac_compiled_cluster(const struct rbac_compiled *c);
+const struct rbac_table *rbac_compiled_table(const struct rbac_compiled *c, struct str namespace,
+                                             uint64_t hash);
 bool rbac_table_allows(const struct rbac_table *t, const struct rbac_probes *p);
 
 /* ---- the graph ----------------------------------------------------------------------------- */

@@ -14,13 +14,22 @@ struct entry {
     uint64_t verbs;
     struct str group, resource, name; /* of a URL: in resource */
     enum entry_type type;
+    bool has_names; /* of ENTRY_ANY_NAME: there are entries of single names, too */
+};
+
+/* One bit per entry, by its hash: most questions end here, without a look at the slots. */
+#define FILTER_WORDS 4
+struct filter {
+    uint64_t words[FILTER_WORDS];
 };
 
 struct rbac_table {
+    struct filter filter;
     struct entry *slots; /* heap */
     size_t n_slots;      /* a power of two */
     size_t n;
-    bool has_names;
+    struct str namespace;
+    uint64_t namespace_hash;
     /* URLs that end in '*', walked: there are few. */
     struct entry *patterns; /* in the arena */
     size_t n_patterns;
@@ -32,7 +41,10 @@ struct rbac_table {
 struct rbac_compiled {
     struct arena *arena;
     struct rbac_table *cluster; /* NULL: none */
-    struct map namespaces;      /* name -> struct rbac_table */
+    /* Those of namespaces by the hash of the name; NULL: a free slot. */
+    struct rbac_table **tables; /* heap */
+    size_t n_slots;             /* zero or a power of two */
+    size_t n_tables;
     size_t n_entries;
 };
 
@@ -104,6 +116,21 @@ static bool is_same(const struct entry *a, const struct entry *b)
            str_eq(a->group, b->group) && str_eq(a->name, b->name);
 }
 
+static size_t filter_bit(uint64_t hash)
+{
+    return hash >> 56;
+}
+
+static void filter_add(struct filter *f, uint64_t hash)
+{
+    f->words[filter_bit(hash) / 64] |= UINT64_C(1) << filter_bit(hash) % 64;
+}
+
+static bool filter_has(const struct filter *f, uint64_t hash)
+{
+    return f->words[filter_bit(hash) / 64] >> filter_bit(hash) % 64 & 1;
+}
+
 /* The slot of the entry, or the free one where it belongs. */
 static struct entry *find_slot(const struct rbac_table *t, const struct entry *wanted)
 {
@@ -131,17 +158,24 @@ static void add_entry(struct rbac_compiled *c, struct rbac_table *t, const struc
         grow(t);
     struct entry *slot = find_slot(t, e);
     uint64_t verbs = slot->verbs | e->verbs;
+    bool has_names = slot->has_names || e->has_names;
     if (slot->type == ENTRY_FREE) {
         t->n++;
         c->n_entries++;
         *slot = *e;
+        filter_add(&t->filter, e->hash);
     }
     slot->verbs = verbs;
+    slot->has_names = has_names;
 }
 
-static uint64_t verbs_of(const struct rbac_table *t, const struct entry *wanted)
+/* NULL: there is none. */
+static const struct entry *find_entry(const struct rbac_table *t, const struct entry *wanted)
 {
-    return t->n ? find_slot(t, wanted)->verbs : 0;
+    if (!filter_has(&t->filter, wanted->hash))
+        return NULL;
+    const struct entry *e = find_slot(t, wanted);
+    return e->type == ENTRY_FREE ? NULL : e;
 }
 
 /* ---- compiling ----------------------------------------------------------------------------- */
@@ -157,34 +191,59 @@ void rbac_compiled_free(struct rbac_compiled *c)
 {
     if (!c)
         return;
-    size_t position = 0;
-    struct map_entry e;
-    while (map_next(&c->namespaces, &position, &e))
-        mem_free(((struct rbac_table *) e.value)->slots);
-    map_done(&c->namespaces);
+    for (size_t i = 0; i < c->n_slots; i++)
+        if (c->tables[i])
+            mem_free(c->tables[i]->slots);
+    mem_free(c->tables);
     if (c->cluster)
         mem_free(c->cluster->slots);
     arena_free(c->arena);
     mem_free(c);
 }
 
+/* The slot of the namespace's table, or the free one where it belongs. */
+static struct rbac_table **find_table(const struct rbac_compiled *c, struct str namespace,
+                                      uint64_t hash)
+{
+    size_t mask = c->n_slots - 1, i = hash & mask;
+    while (c->tables[i] &&
+           (c->tables[i]->namespace_hash != hash || !str_eq(c->tables[i]->namespace, namespace)))
+        i = (i + 1) & mask;
+    return &c->tables[i];
+}
+
+static void grow_tables(struct rbac_compiled *c)
+{
+    struct rbac_compiled bigger = {.n_slots = MAX(2 * c->n_slots, (size_t) TABLE_MIN_SLOTS)};
+    bigger.tables = mem_zalloc(bigger.n_slots * sizeof(struct rbac_table *));
+    for (size_t i = 0; i < c->n_slots; i++)
+        if (c->tables[i])
+            *find_table(&bigger, c->tables[i]->namespace, c->tables[i]->namespace_hash) =
+                c->tables[i];
+    mem_free(c->tables);
+    c->tables = bigger.tables;
+    c->n_slots = bigger.n_slots;
+}
+
 static struct rbac_table *ensure_table(struct rbac_compiled *c, struct str namespace)
 {
-    struct rbac_table *t = namespace.n ? map_get(&c->namespaces, namespace) : c->cluster;
-    if (t)
-        return t;
-    t = ARENA_NEW(c->arena, struct rbac_table);
-    if (namespace.n)
-        (void) map_put(&c->namespaces, namespace, t);
-    else
-        c->cluster = t;
-    return t;
+    if (2 * (c->n_tables + 1) > c->n_slots)
+        grow_tables(c);
+    uint64_t hash = map_hash(namespace);
+    struct rbac_table **at = namespace.n ? find_table(c, namespace, hash) : &c->cluster;
+    if (*at)
+        return *at;
+    *at = ARENA_NEW(c->arena, struct rbac_table);
+    (*at)->namespace = namespace;
+    (*at)->namespace_hash = hash;
+    c->n_tables += namespace.n > 0;
+    return *at;
 }
 
 static size_t n_combinations(const struct rbac_rule *rule)
 {
     size_t n = rule->groups.n;
-    const size_t factors[] = {rule->resources.n, MAX(rule->names.n, (size_t) 1)};
+    const size_t factors[] = {rule->resources.n, rule->names.n + 1};
     for (size_t i = 0; i < N_ELEMENTS(factors); i++)
         if (__builtin_mul_overflow(n, factors[i], &n))
             return SIZE_MAX;
@@ -194,12 +253,15 @@ static size_t n_combinations(const struct rbac_rule *rule)
 static void add_names(struct rbac_compiled *c, struct rbac_table *t, struct entry e,
                       const struct rbac_texts *names)
 {
-    uint64_t of_any = e.hash;
-    e.type = names->n ? ENTRY_ONE_NAME : ENTRY_ANY_NAME;
-    if (!names->n)
-        add_entry(c, t, &e);
+    uint64_t of_any = e.hash, verbs = e.verbs;
+    e.type = ENTRY_ANY_NAME;
+    e.has_names = names->n > 0;
+    e.verbs = names->n ? 0 : verbs;
+    add_entry(c, t, &e);
+    e.type = ENTRY_ONE_NAME;
+    e.has_names = false;
+    e.verbs = verbs;
     for (size_t i = 0; i < names->n; i++) {
-        t->has_names = true;
         e.name = names->items[i];
         e.hash = join(of_any, map_hash(e.name));
         add_entry(c, t, &e);
@@ -289,28 +351,39 @@ void rbac_probes_init(struct rbac_probes *p, const struct rbac_verbs *v, const s
     p->name_hash = q->has_name ? map_hash(q->name) : 0;
 }
 
-const struct rbac_table *rbac_compiled_table(const struct rbac_compiled *c, struct str namespace)
+const struct rbac_table *rbac_compiled_cluster(const struct rbac_compiled *c)
 {
-    return namespace.n ? map_get(&c->namespaces, namespace) : c->cluster;
+    return c->cluster;
+}
+
+const struct rbac_table *rbac_compiled_table(const struct rbac_compiled *c, struct str namespace,
+                                             uint64_t hash)
+{
+    return c->n_tables ? *find_table(c, namespace, hash) : NULL;
+}
+
+static bool name_allowed(const struct rbac_table *t, const struct rbac_probes *p,
+                         const struct entry *any)
+{
+    struct entry wanted = *any;
+    wanted.type = ENTRY_ONE_NAME;
+    wanted.name = p->query->name;
+    wanted.hash = join(any->hash, p->name_hash);
+    const struct entry *e = find_entry(t, &wanted);
+    return e && e->verbs & p->verbs;
 }
 
 static bool resource_allowed(const struct rbac_table *t, const struct rbac_probes *p)
 {
-    const bool asks_name = t->has_names && p->query->has_name;
     for (size_t i = 0; i < p->n; i++) {
         const struct rbac_probe *probe = &p->list[i];
-        struct entry e = {.hash = probe->hash,
-                          .group = probe->group,
-                          .resource = probe->resource,
-                          .type = ENTRY_ANY_NAME};
-        if (verbs_of(t, &e) & p->verbs)
-            return true;
-        if (!asks_name)
-            continue;
-        e.type = ENTRY_ONE_NAME;
-        e.name = p->query->name;
-        e.hash = join(e.hash, p->name_hash);
-        if (verbs_of(t, &e) & p->verbs)
+        struct entry wanted = {.hash = probe->hash,
+                               .group = probe->group,
+                               .resource = probe->resource,
+                               .type = ENTRY_ANY_NAME};
+        const struct entry *e = find_entry(t, &wanted);
+        if (e &&
+            (e->verbs & p->verbs || (e->has_names && p->query->has_name && name_allowed(t, p, e))))
             return true;
     }
     return false;
@@ -319,8 +392,9 @@ static bool resource_allowed(const struct rbac_table *t, const struct rbac_probe
 static bool url_allowed(const struct rbac_table *t, const struct rbac_probes *p)
 {
     const struct rbac_probe *probe = &p->list[0];
-    struct entry e = {.hash = probe->hash, .resource = probe->resource, .type = ENTRY_URL};
-    if (verbs_of(t, &e) & p->verbs)
+    struct entry wanted = {.hash = probe->hash, .resource = probe->resource, .type = ENTRY_URL};
+    const struct entry *e = find_entry(t, &wanted);
+    if (e && e->verbs & p->verbs)
         return true;
     for (size_t i = 0; i < t->n_patterns; i++)
         if (t->patterns[i].verbs & p->verbs &&
