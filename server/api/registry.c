@@ -18,6 +18,8 @@ static const struct str group_order[] = {
     STR(""),
     STR("apps"),
     STR("events.k8s.io"),
+    STR("authentication.k8s.io"),
+    STR("authorization.k8s.io"),
     STR("certificates.k8s.io"),
     STR("rbac.authorization.k8s.io"),
     STR("storage.k8s.io"),

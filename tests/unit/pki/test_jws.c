@@ -177,7 +177,6 @@ TEST(tokens_above_the_limit_are_refused)
 
 TEST(unsound_keys_are_refused)
 {
-    ARENA_AUTO a = arena_new();
     const struct str n = STR(RSA_N);
     assert_null(jws_key_rsa(n, STR("")));
     assert_null(jws_key_rsa(n, STR("AQ")));   /* 1 */
