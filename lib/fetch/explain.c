@@ -59,6 +59,9 @@ static int explain_code(struct arena *a, const struct fetch_failure *f,
     case CURLE_OPERATION_TIMEDOUT:
         *ret_why = STR("context deadline exceeded");
         return -ETIMEDOUT;
+    case CURLE_ABORTED_BY_CALLBACK:
+        *ret_why = STR("context canceled");
+        return -ECANCELED;
     case CURLE_COULDNT_RESOLVE_HOST:
         *ret_why = arena_printf(a, "dial tcp: lookup %s: no such host", t->host);
         return -EIO;

@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/buf.h"
@@ -30,6 +31,7 @@ struct fetch_client {
     pthread_mutex_t lock;
     struct list idle; /* the latest used last */
     size_t n_idle;
+    atomic_bool is_stopping;
 };
 
 struct fetch_client *fetch_client_new(void)
@@ -67,6 +69,12 @@ void fetch_client_free(struct fetch_client *c)
     pthread_mutex_destroy(&c->lock);
     mem_free(c);
     curl_global_cleanup();
+}
+
+void fetch_client_stop(struct fetch_client *c)
+{
+    if (c)
+        atomic_store(&c->is_stopping, true);
 }
 
 static void append_sized(struct buf *b, struct str s)
@@ -162,7 +170,17 @@ struct receiving {
     struct buf body, cache_control;
     size_t max_bytes, n_header_bytes;
     bool is_too_large;
+    const struct fetch_client *client;
 };
+
+/* libcurl asks about once a second whether to go on, and whenever something moves. */
+static int on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up)
+{
+    const struct receiving *g = arg;
+    (void) down_total, (void) down, (void) up_total, (void) up;
+    return atomic_load(&g->client->is_stopping) ? 1 : 0;
+}
 
 static size_t on_body(char *p, size_t size, size_t n, void *arg)
 {
@@ -276,6 +294,9 @@ static void set_common(CURL *curl, const struct fetch_request *r, struct receivi
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, g);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, g);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, g);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
 }
 
@@ -297,11 +318,12 @@ static void fill_answer(struct arena *a, CURL *curl, const struct receiving *g,
     };
 }
 
-static int perform(struct handle *h, struct arena *a, const struct fetch_request *r,
-                   const struct fetch_target *t, struct fetch_answer *ret, struct str *ret_error)
+static int perform(struct fetch_client *c, struct handle *h, struct arena *a,
+                   const struct fetch_request *r, const struct fetch_target *t,
+                   struct fetch_answer *ret, struct str *ret_error)
 {
     char words[CURL_ERROR_SIZE] = "";
-    struct receiving g = {.max_bytes = r->max_bytes};
+    struct receiving g = {.max_bytes = r->max_bytes, .client = c};
     struct curl_slist *connect_to = NULL;
     struct curl_slist *headers = make_headers(a, r, t);
     set_common(h->curl, r, &g, words);
@@ -351,7 +373,7 @@ int fetch(struct fetch_client *c, struct arena *a, const struct fetch_request *r
         *ret_error = STR("libcurl has no memory");
         return -ENOMEM;
     }
-    result = perform(h, a, r, &t, ret, ret_error);
+    result = perform(c, h, a, r, &t, ret, ret_error);
     if (result < 0)
         handle_free(h); /* with whatever state the failure left */
     else

@@ -8,6 +8,9 @@
 
 struct fetch_client;
 struct fetch_client *fetch_client_new(void);
+/* Requests under way end within about a second with -ECANCELED, later ones at once: for a process
+ * that ends. From any thread. NULL allowed. */
+void fetch_client_stop(struct fetch_client *c);
 void fetch_client_free(struct fetch_client *c);
 
 struct fetch_request {
@@ -29,7 +32,7 @@ struct fetch_answer {
     struct str cache_control;
 };
 
-/* 0 whatever the HTTP status, or negative errno (-ETIMEDOUT, -EMSGSIZE, -ECONNREFUSED, -EIO) with
- * *ret_error for a person, in the arena. Redirects are not followed. From any thread. */
+/* 0 whatever the HTTP status, or negative errno (-ETIMEDOUT, -EMSGSIZE, -ECONNREFUSED, -ECANCELED,
+ * -EIO) with *ret_error for a person, in the arena. Redirects are not followed. From any thread. */
 int fetch(struct fetch_client *c, struct arena *a, const struct fetch_request *r,
           struct fetch_answer *ret, struct str *ret_error);

@@ -2,6 +2,7 @@
 #include "fetch/fetch.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "https.h"
@@ -353,4 +354,20 @@ TEST(threads_share_a_client)
         assert_int_equal(askers[i].n_good, N_ASKED);
     }
     assert_true(atomic_load(&w.server.n_connections) <= N_THREADS);
+}
+
+TEST(stopping_ends_what_is_under_way)
+{
+    WORLD w;
+    world_init(&w, &(struct https_options){0});
+    struct asker one = {.client = w.client, .request = get(&w, "/hold")};
+    struct fetch_request r = get(&w, "/echo");
+    assert_int_equal(pthread_create(&one.thread, NULL, ask_often, &one), 0);
+    while (atomic_load(&w.server.n_connections) == 0)
+        (void) sched_yield();
+    fetch_client_stop(w.client);
+    pthread_join(one.thread, NULL);
+    assert_int_equal(one.n_good, 0);
+    assert_int_equal(ask(&w, &r), -ECANCELED);
+    assert_ends(w.error, "context canceled");
 }
