@@ -10,6 +10,7 @@ import os
 import pathlib
 import resource
 import select
+import signal
 import socket
 import ssl
 import struct
@@ -60,6 +61,22 @@ def for_a_while(attack, seconds=ATTACK_SECONDS):
         attack()
         n += 1
     return n
+
+
+def test_the_bystander_would_notice(s):
+    """The measure itself: a server that stands still for a moment now and then is found out."""
+    def freeze():
+        s.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        s.process.send_signal(signal.SIGCONT)
+        time.sleep(0.05)
+    try:
+        with bystander(s):
+            for_a_while(freeze, 1)
+    except AssertionError as e:
+        assert "p99 of another client" in str(e), e
+        return
+    raise AssertionError("nobody noticed")
 
 
 # ---- who is it ----------------------------------------------------------------------------------
