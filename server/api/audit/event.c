@@ -10,119 +10,197 @@
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-/* buf_append_str() without the call while there is room. */
-static inline void put(struct buf *b, struct str s)
+/* A line is written for each request, so its usual parts go without a check for room: that is made
+ * once, for the worst case. Each function returns where it ended. */
+
+static inline char *put(char *to, struct str s)
 {
-    if (b->n + s.n < b->capacity) {
-        memcpy(b->p + b->n, s.p, s.n);
-        b->n += s.n;
-    } else {
-        buf_append_str(b, s);
-    }
+    memcpy(to, s.p, s.n);
+    return to + s.n;
 }
 
-#define PUT(b, literal) put(b, STR(literal))
+#define PUT(to, literal) ((to) = put((to), STR(literal)))
+
+/* Nonzero when one of eight bytes is a quote, a backslash or a control character. */
+static inline uint64_t unclean(uint64_t bytes)
+{
+    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+    uint64_t quote = bytes ^ (ones * '"'), backslash = bytes ^ (ones * '\\');
+    return ((bytes - ones * 0x20) | (quote - ones) | (backslash - ones)) & ~bytes & highs;
+}
+
+/* Copies; false when something needs an escape, and the copy is then no good. The last eight bytes
+ * may overlap those before; a shorter text has room for eight. */
+static inline bool copy_clean(char *to, struct str s)
+{
+    uint64_t found = 0, bytes = 0x2020202020202020u;
+    if (s.n < 8) {
+        for (size_t i = 0; i < s.n; i++)
+            bytes = bytes << 8 | (unsigned char) s.p[s.n - 1 - i];
+        memcpy(to, &bytes, 8);
+        return !unclean(bytes);
+    }
+    for (size_t i = 0; i + 8 < s.n; i += 8) {
+        memcpy(&bytes, s.p + i, 8);
+        found |= unclean(bytes);
+        memcpy(to + i, &bytes, 8);
+    }
+    memcpy(&bytes, s.p + s.n - 8, 8);
+    memcpy(to + s.n - 8, &bytes, 8);
+    return !(found | unclean(bytes));
+}
+
+#define ESCAPE_BYTES 6 /* \u0000 */
+/* What put_text() may take. */
+static inline size_t text_bound(struct str s)
+{
+    return ESCAPE_BYTES * s.n + 2 + 8;
+}
+
+static char *put_escaped(char *to, struct str s)
+{
+    BUF_AUTO text = {0};
+    json_write_str(&text, s);
+    return put(to, str_sub(buf_str(&text), 1, text.n - 1));
+}
+
+static inline char *put_text(char *to, struct str s)
+{
+    *to++ = '"';
+    to = copy_clean(to, s) ? to + s.n : put_escaped(to, s);
+    *to++ = '"';
+    return to;
+}
 
 /* key is `,"name":` with whatever goes before; nothing is written without a value. */
-static inline void put_member(struct buf *b, struct str key, struct str value)
+static inline char *put_member(char *to, struct str key, struct str value)
 {
-    if (!value.n)
-        return;
-    put(b, key);
-    json_write_str(b, value);
+    return value.n ? put_text(put(to, key), value) : to;
 }
 
-#define PUT_MEMBER(b, key, value) put_member(b, STR(key), value)
+#define PUT_MEMBER(to, key, value) ((to) = put_member((to), STR(key), (value)))
 
-static void put_time(struct buf *b, struct audit_second *last, int64_t us)
+static char *put_time(char *to, struct audit_second *last, int64_t us)
 {
-    int64_t second = us / MICROS, fraction = us % MICROS;
+    int64_t second = us / MICROS;
+    uint32_t fraction = (uint32_t) (us % MICROS);
     if (second != last->second || !last->text[0]) {
         clock_format_seconds(us, last->text);
         last->second = second;
     }
-    char text[] = "2006-01-02T15:04:05.000000Z";
-    memcpy(text, last->text, 19);
-    for (size_t i = 25; i > 19; i--, fraction /= 10)
-        text[i] = (char) ('0' + fraction % 10);
-    PUT(b, "\"");
-    put(b, str_range(text, sizeof(text) - 1));
-    PUT(b, "\"");
+    memcpy(to, "\"2006-01-02T15:04:05.000000Z\"", 29);
+    memcpy(to + 1, last->text, 19);
+    for (size_t i = 26; i > 20; i--, fraction /= 10)
+        to[i] = (char) ('0' + fraction % 10);
+    return to + 29;
 }
 
-static void put_list(struct buf *b, const struct str *items, size_t n)
+static char *put_list(char *to, const struct str *items, size_t n)
 {
-    PUT(b, "[");
+    *to++ = '[';
     for (size_t i = 0; i < n; i++) {
         if (i)
-            PUT(b, ",");
-        json_write_str(b, items[i]);
+            *to++ = ',';
+        to = put_text(to, items[i]);
     }
-    PUT(b, "]");
+    *to++ = ']';
+    return to;
+}
+
+static size_t list_bound(const struct str *items, size_t n)
+{
+    size_t bound = 2;
+    for (size_t i = 0; i < n; i++)
+        bound += text_bound(items[i]) + 1;
+    return bound;
 }
 
 /* ---- who and what --------------------------------------------------------------------------- */
 
-static void put_extra(struct buf *b, const struct user *u)
+/* Of the names of members and all else that is the same in every line. */
+#define FIXED_BYTES 1024
+
+static char *put_extra(char *to, const struct user *u)
 {
-    PUT(b, ",\"extra\":{");
+    PUT(to, ",\"extra\":{");
     for (size_t i = 0; i < u->n_extra; i++) {
         if (i)
-            PUT(b, ",");
-        json_write_str(b, u->extra[i].key);
-        PUT(b, ":");
-        put_list(b, u->extra[i].values, u->extra[i].n_values);
+            *to++ = ',';
+        to = put_text(to, u->extra[i].key);
+        *to++ = ':';
+        to = put_list(to, u->extra[i].values, u->extra[i].n_values);
     }
-    PUT(b, "}");
+    *to++ = '}';
+    return to;
 }
 
 /* NULL: nobody was found to ask. */
-static void put_user(struct buf *b, const struct user *u)
+static char *put_user(char *to, const struct user *u)
 {
-    PUT(b, "{");
-    if (u) {
-        PUT(b, "\"username\":");
-        json_write_str(b, u->name);
-        PUT_MEMBER(b, ",\"uid\":", u->uid);
-        if (u->n_groups) {
-            PUT(b, ",\"groups\":");
-            put_list(b, u->groups, u->n_groups);
-        }
-        if (u->n_extra)
-            put_extra(b, u);
+    if (!u)
+        return PUT(to, "{}");
+    PUT(to, "{\"username\":");
+    to = put_text(to, u->name);
+    PUT_MEMBER(to, ",\"uid\":", u->uid);
+    if (u->n_groups) {
+        PUT(to, ",\"groups\":");
+        to = put_list(to, u->groups, u->n_groups);
     }
-    PUT(b, "}");
+    if (u->n_extra)
+        to = put_extra(to, u);
+    *to++ = '}';
+    return to;
 }
 
-static void put_object(struct buf *b, const struct audit_record *r)
+static size_t user_bound(const struct user *u)
 {
-    PUT(b, ",\"objectRef\":{\"resource\":");
-    json_write_str(b, r->resource);
-    PUT_MEMBER(b, ",\"namespace\":", r->namespace);
-    PUT_MEMBER(b, ",\"name\":", r->name);
-    PUT_MEMBER(b, ",\"apiGroup\":", r->group);
-    PUT_MEMBER(b, ",\"apiVersion\":", r->version);
-    PUT_MEMBER(b, ",\"subresource\":", r->subresource);
-    PUT(b, "}");
+    if (!u)
+        return 0;
+    size_t bound = text_bound(u->name) + text_bound(u->uid) + list_bound(u->groups, u->n_groups);
+    for (size_t i = 0; i < u->n_extra; i++)
+        bound +=
+            text_bound(u->extra[i].key) + 2 + list_bound(u->extra[i].values, u->extra[i].n_values);
+    return bound;
 }
 
-static void put_status(struct buf *b, const struct audit_record *r)
+static char *put_object(char *to, const struct audit_record *r)
+{
+    PUT(to, ",\"objectRef\":{\"resource\":");
+    to = put_text(to, r->resource);
+    PUT_MEMBER(to, ",\"namespace\":", r->namespace);
+    PUT_MEMBER(to, ",\"name\":", r->name);
+    PUT_MEMBER(to, ",\"apiGroup\":", r->group);
+    PUT_MEMBER(to, ",\"apiVersion\":", r->version);
+    PUT_MEMBER(to, ",\"subresource\":", r->subresource);
+    *to++ = '}';
+    return to;
+}
+
+static size_t object_bound(const struct audit_record *r)
+{
+    return text_bound(r->resource) + text_bound(r->namespace) + text_bound(r->name) +
+           text_bound(r->group) + text_bound(r->version) + text_bound(r->subresource);
+}
+
+static char *put_code(char *to, int code)
+{
+    PUT(to, ",\"responseStatus\":{\"metadata\":{},\"code\":");
+    if (code < 100 || code > 999)
+        return PUT(to, "0}");
+    *to++ = (char) ('0' + code / 100);
+    *to++ = (char) ('0' + code / 10 % 10);
+    *to++ = (char) ('0' + code % 10);
+    *to++ = '}';
+    return to;
+}
+
+static void write_failure(struct buf *b, const struct status *st)
 {
     static const struct str head = STR("{\"kind\":\"Status\",\"apiVersion\":\"v1\",");
-    PUT(b, ",\"responseStatus\":");
-    if (r->failure && r->failure->code) {
-        BUF_AUTO text = {0};
-        status_write(&text, r->failure);
-        PUT(b, "{");
-        put(b, str_trim(str_from(buf_str(&text), head.n)));
-        return;
-    }
-    char digits[] = "000";
-    for (size_t i = 3, n = (size_t) r->code; i-- > 0; n /= 10)
-        digits[i] = (char) ('0' + n % 10);
-    PUT(b, "{\"metadata\":{},\"code\":");
-    put(b, r->code >= 100 && r->code < 1000 ? str_range(digits, 3) : STR("0"));
-    PUT(b, "}");
+    BUF_AUTO text = {0};
+    status_write(&text, st);
+    buf_append_str(b, STR(",\"responseStatus\":{"));
+    buf_append_str(b, str_trim(str_from(buf_str(&text), head.n)));
 }
 
 /* ---- bodies --------------------------------------------------------------------------------- */
@@ -151,8 +229,8 @@ static bool is_line(struct str s)
 }
 
 /* False: too large. What is neither JSON nor YAML was refused, and has no place in JSON. */
-static bool put_body(struct buf *b, struct str key, struct str body, bool is_ours,
-                     bool omits_managed_fields)
+static bool write_body(struct buf *b, struct str key, struct str body, bool is_ours,
+                       bool omits_managed_fields)
 {
     body = str_trim(body);
     if (body.n > AUDIT_MAX_BODY_BYTES)
@@ -160,8 +238,8 @@ static bool put_body(struct buf *b, struct str key, struct str body, bool is_our
     if (!body.n)
         return true;
     if (is_ours && !omits_managed_fields && is_line(body)) {
-        put(b, key);
-        put(b, body);
+        buf_append_str(b, key);
+        buf_append_str(b, body);
         return true;
     }
     ARENA_AUTO a = arena_new();
@@ -171,7 +249,7 @@ static bool put_body(struct buf *b, struct str key, struct str body, bool is_our
     if (omits_managed_fields)
         drop_all_managed_fields(parsed.value);
     const size_t before = b->n;
-    put(b, key);
+    buf_append_str(b, key);
     json_write(b, parsed.value);
     if (b->n - before <= AUDIT_MAX_BODY_BYTES)
         return true;
@@ -180,15 +258,15 @@ static bool put_body(struct buf *b, struct str key, struct str body, bool is_our
 }
 
 /* False: something was left out. */
-static bool put_bodies(struct buf *b, const struct audit_record *r, enum audit_stage stage)
+static bool write_bodies(struct buf *b, const struct audit_record *r, enum audit_stage stage)
 {
     bool fits = true;
     if (r->level >= AUDIT_REQUEST && stage != AUDIT_REQUEST_RECEIVED)
-        fits =
-            put_body(b, STR(",\"requestObject\":"), r->request_body, false, r->omit_managed_fields);
+        fits = write_body(b, STR(",\"requestObject\":"), r->request_body, false,
+                          r->omit_managed_fields);
     if (r->level >= AUDIT_REQUEST_RESPONSE && stage == AUDIT_RESPONSE_COMPLETE)
-        fits = put_body(b, STR(",\"responseObject\":"), r->response_body, true,
-                        r->omit_managed_fields) &&
+        fits = write_body(b, STR(",\"responseObject\":"), r->response_body, true,
+                          r->omit_managed_fields) &&
                fits;
     return fits;
 }
@@ -216,28 +294,37 @@ static size_t gather(const struct audit_record *r, bool is_truncated, struct ann
     for (const struct call_annotation *c = r->annotations; c && n_webhooks < AUDIT_MAX_ANNOTATIONS;
          c = c->next, n_webhooks++)
         to[n++] = (struct annotation){c->key, c->value};
-    if (n_webhooks)
-        qsort(to, n, sizeof(*to), by_key);
+    qsort(to, n, sizeof(*to), by_key);
     return n;
 }
 
-static void put_annotations(struct buf *b, const struct audit_record *r, bool is_truncated)
+static void write_annotations(struct buf *b, const struct audit_record *r, bool is_truncated)
 {
     struct annotation list[AUDIT_MAX_ANNOTATIONS + MAX_OWN_ANNOTATIONS];
     size_t n = gather(r, is_truncated, list);
-    if (!n)
-        return;
-    PUT(b, ",\"annotations\":{");
     for (size_t i = 0; i < n; i++) {
         if (i && str_eq(list[i].key, list[i - 1].key))
             continue; /* a key says one thing */
-        if (i)
-            PUT(b, ",");
+        buf_append_str(b, i ? STR(",") : STR(",\"annotations\":{"));
         json_write_str(b, list[i].key);
-        PUT(b, ":");
+        buf_append_char(b, ':');
         json_write_str(b, list[i].value);
     }
-    PUT(b, "}");
+    if (n)
+        buf_append_char(b, '}');
+}
+
+/* The usual ones alone. */
+static char *put_decision(char *to, const struct audit_record *r)
+{
+    if (!r->decision.n)
+        return to;
+    PUT(to, ",\"annotations\":{\"authorization.k8s.io/decision\":");
+    to = put_text(to, r->decision);
+    PUT(to, ",\"authorization.k8s.io/reason\":");
+    to = put_text(to, r->reason);
+    *to++ = '}';
+    return to;
 }
 
 /* ---- the line ------------------------------------------------------------------------------- */
@@ -288,42 +375,73 @@ static void mend_utf8(struct buf *b, size_t begin)
     buf_append_str(b, buf_str(&mended));
 }
 
+static size_t head_bound(const struct audit_record *r)
+{
+    return FIXED_BYTES + text_bound(r->uri) + text_bound(r->verb) + user_bound(r->user) +
+           user_bound(r->impersonated) + text_bound(r->source_ip) + text_bound(r->user_agent) +
+           object_bound(r);
+}
+
+/* Up to what the answer was. */
+static char *put_head(char *to, const struct audit_record *r, enum audit_stage stage)
+{
+    PUT(to, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"");
+    to = put(to, levels[r->level]);
+    PUT(to, "\",\"auditID\":");
+    to = put_text(to, str_range(r->id, strnlen(r->id, sizeof(r->id))));
+    PUT(to, ",\"stage\":\"");
+    to = put(to, stages[stage]);
+    PUT(to, "\",\"requestURI\":");
+    to = put_text(to, r->uri);
+    PUT(to, ",\"verb\":");
+    to = put_text(to, r->verb);
+    PUT(to, ",\"user\":");
+    to = put_user(to, r->user);
+    if (r->impersonated) {
+        PUT(to, ",\"impersonatedUser\":");
+        to = put_user(to, r->impersonated);
+    }
+    if (r->source_ip.n) {
+        PUT(to, ",\"sourceIPs\":");
+        to = put_list(to, &r->source_ip, 1);
+    }
+    PUT_MEMBER(to, ",\"userAgent\":", r->user_agent);
+    return r->is_resource ? put_object(to, r) : to;
+}
+
+static char *put_times(char *to, struct audit_second *last, const struct audit_record *r,
+                       enum audit_stage stage)
+{
+    PUT(to, ",\"requestReceivedTimestamp\":");
+    to = put_time(to, last, r->received_us);
+    PUT(to, ",\"stageTimestamp\":");
+    return put_time(to, last, stage == AUDIT_REQUEST_RECEIVED ? r->received_us : r->stage_us);
+}
+
+static inline void end_at(struct buf *b, const char *to)
+{
+    b->n = (size_t) (to - b->p);
+}
+
 void audit_event_write(struct buf *b, struct audit_second *last, const struct audit_record *r,
                        enum audit_stage stage)
 {
     const size_t begin = b->n;
-    PUT(b, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"");
-    put(b, levels[r->level]);
-    PUT(b, "\",\"auditID\":");
-    json_write_str(b, str_of(r->id));
-    PUT(b, ",\"stage\":\"");
-    put(b, stages[stage]);
-    PUT(b, "\",\"requestURI\":");
-    json_write_str(b, r->uri);
-    PUT(b, ",\"verb\":");
-    json_write_str(b, r->verb);
-    PUT(b, ",\"user\":");
-    put_user(b, r->user);
-    if (r->impersonated) {
-        PUT(b, ",\"impersonatedUser\":");
-        put_user(b, r->impersonated);
-    }
-    if (r->source_ip.n) {
-        PUT(b, ",\"sourceIPs\":");
-        put_list(b, &r->source_ip, 1);
-    }
-    PUT_MEMBER(b, ",\"userAgent\":", r->user_agent);
-    if (r->is_resource)
-        put_object(b, r);
-    if (stage != AUDIT_REQUEST_RECEIVED)
-        put_status(b, r);
-    bool fits = put_bodies(b, r, stage);
-    PUT(b, ",\"requestReceivedTimestamp\":");
-    put_time(b, last, r->received_us);
-    PUT(b, ",\"stageTimestamp\":");
-    put_time(b, last, stage == AUDIT_REQUEST_RECEIVED ? r->received_us : r->stage_us);
-    put_annotations(b, r, !fits);
-    PUT(b, "}\n");
-    b->p[b->n] = '\0';
+    const bool is_failure = r->failure && r->failure->code;
+    char *to = put_head(buf_reserve(b, head_bound(r)), r, stage);
+    if (stage != AUDIT_REQUEST_RECEIVED && !is_failure)
+        to = put_code(to, r->code);
+    end_at(b, to);
+    if (stage != AUDIT_REQUEST_RECEIVED && is_failure)
+        write_failure(b, r->failure);
+    bool fits = write_bodies(b, r, stage);
+    to = put_times(buf_reserve(b, FIXED_BYTES + text_bound(r->decision) + text_bound(r->reason)),
+                   last, r, stage);
+    if (fits && !r->annotations)
+        to = put_decision(to, r);
+    end_at(b, to);
+    if (!fits || r->annotations)
+        write_annotations(b, r, !fits);
+    buf_append_str(b, STR("}\n"));
     mend_utf8(b, begin);
 }
