@@ -33,9 +33,11 @@ static int open_audit(struct security *s, const struct options *o, char **ret_er
 static int open_issuer(struct security *s, struct arena *a, const struct options *o,
                        char **ret_error)
 {
+    const char *given = option_text(o, "service-account-jwks-uri");
     struct str jwks =
-        arena_printf(a, "https://%s:%lld/openid/v1/jwks", option_text(o, "bind-address"),
-                     (long long) option_int(o, "secure-port"));
+        given[0] ? str_of(given)
+                 : arena_printf(a, "https://%s:%lld/openid/v1/jwks", option_text(o, "bind-address"),
+                                (long long) option_int(o, "secure-port"));
     return token_issuer_open(
         &(struct token_issuer_options){
             .own_key_path =

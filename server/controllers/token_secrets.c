@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets of type kubernetes.io/service-account-token: those that name a ServiceAccount get a token
  * of it that does not expire, the certificate to trust and the namespace; those whose account is
- * gone go too. */
+ * gone go too, and an account forgets a Secret that is gone. */
 #include "controllers/token_secrets.h"
 
 #include <errno.h>
@@ -18,14 +18,12 @@
 static void on_event(void *state, const struct kube_event *e, struct controller_queue *q)
 {
     (void) state;
-    ARENA_AUTO a = arena_new();
-    const bool is_gone = e->type == KUBE_DELETED;
-    if (str_is(e->collection, "serviceaccounts") && is_gone)
+    if (str_is(e->collection, "serviceaccounts") && e->type == KUBE_DELETED)
         controller_enqueue(q, e->namespace, 0);
-    else if (str_is(e->collection, "secrets") && !is_gone &&
-             str_find_str(e->text, STR(SECRET_TYPE)) >= 0)
-        controller_enqueue(q, arena_printf(a, "%.*s/%.*s", STR_ARG(e->namespace), STR_ARG(e->name)),
-                           0);
+    if (!str_is(e->collection, "secrets") || str_find_str(e->text, STR(SECRET_TYPE)) < 0)
+        return;
+    ARENA_AUTO a = arena_new();
+    controller_enqueue(q, arena_printf(a, "%.*s/%.*s", STR_ARG(e->namespace), STR_ARG(e->name)), 0);
 }
 
 struct task {
@@ -107,6 +105,37 @@ static int sync_secret(struct task *t, struct str name, struct json *secret)
     return r == -ENOENT ? 0 : r;
 }
 
+/* ---- forgetting --------------------------------------------------------------------------- */
+
+static bool drop_reference(struct json *account, struct str secret)
+{
+    struct json *list = json_get(account, STR("secrets"));
+    bool is_changed = false;
+    for (size_t i = json_count(list); i-- > 0;) {
+        if (!str_eq(json_get_str(&list->items[i], STR("name")), secret))
+            continue;
+        json_remove_at(list, i);
+        is_changed = true;
+    }
+    return is_changed;
+}
+
+static int forget_secret(struct task *t, struct str secret)
+{
+    const struct object_place all = place(t, "serviceaccounts", STR_NONE);
+    struct json *items = NULL;
+    int r = objects_list(t->ctx, t->arena, &all, &items);
+    JSON_FOR_EACH_ITEM (items, account) {
+        if (!drop_reference(account, secret))
+            continue;
+        const struct object_place at =
+            place(t, "serviceaccounts", object_meta_text(account, "name"));
+        const int one = objects_update(t->ctx, t->arena, &at, "", account, NULL);
+        r = r < 0 || one == -ENOENT ? r : one;
+    }
+    return r;
+}
+
 /* ------------------------------------------------------------------------------------------- */
 
 static int sync_namespace(struct task *t)
@@ -134,7 +163,9 @@ static int64_t reconcile(void *state, const struct controller_context *ctx, stru
     const struct object_place at = place(&t, "secrets", name);
     struct json *secret = NULL;
     const int r = objects_get(ctx, a, &at, &secret);
-    return r == -ENOENT ? 0 : r < 0 ? r : sync_secret(&t, name, secret);
+    if (r == -ENOENT)
+        return forget_secret(&t, name);
+    return r < 0 ? r : sync_secret(&t, name, secret);
 }
 
 const struct controller token_secrets_controller = {

@@ -243,13 +243,15 @@ def test_rsa_key_of_the_operator():
         s.stop()
         key = s.dir / "rsa.pem"
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
-        s.options = ("--service-account-signing-key-file", str(key), "--service-account-issuer", "https://a.example.org")
+        s.options = ("--service-account-signing-key-file", str(key), "--service-account-issuer", "https://a.example.org",
+                     "--service-account-jwks-uri", "https://keys.example.org/jwks")
         s.start()
         _, path, _ = account(s)
         token = request_token(s, path)
         assert json.loads(decode(token.split(".")[0]))["alg"] == "RS256" and claims_of(token)["iss"] == "https://a.example.org"
         assert whoami(s, token)
         keys = s.ok("GET", "/openid/v1/jwks")["keys"]
+        assert s.ok("GET", "/.well-known/openid-configuration")["jwks_uri"] == "https://keys.example.org/jwks"
         assert [k["kty"] for k in keys] == ["RSA"] and keys[0]["alg"] == "RS256" and keys[0]["e"] == "AQAB"
 
 
@@ -303,6 +305,14 @@ def test_token_secrets_go_with_their_account(s):
     s.ok("DELETE", path)
     assert not is_good(s, token)
     wait_until(lambda: s.request("GET", f"/api/v1/namespaces/{ns}/secrets/robot-token")[0] == 404, what="the Secret to go")
+
+
+def test_an_account_forgets_a_secret_that_is_gone(s):
+    ns, path, _ = account(s)
+    token_secret(s, ns, "robot-token")
+    s.kubectl("-n", ns, "patch", "serviceaccount", "robot", "-p", '{"secrets": [{"name": "robot-token"}, {"name": "other"}]}')
+    s.ok("DELETE", f"/api/v1/namespaces/{ns}/secrets/robot-token")
+    wait_until(lambda: s.ok("GET", path)["secrets"] == [{"name": "other"}], what="the reference to go")
 
 
 def test_a_token_secret_without_account_goes(s):
