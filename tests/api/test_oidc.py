@@ -198,7 +198,7 @@ def test_forgeries_are_refused():
         key, other = Key(d, "a", "RS256"), Key(d, "a", "ES256")
         one.publish(key)
         two.publish(other)
-        with Server(*configuration(pathlib.Path(d) / "config.yaml", (one, ""), (two, "two:"))) as s:
+        with Server(*configuration(pathlib.Path(d) / "config.yaml", (one, ""), (two, "two:")), "--log-level", "debug") as s:
             accepted_soon(s, key.token(one.claims()))
             accepted_soon(s, other.token(two.claims()))
             cases = forgeries(one, two, key, other)
@@ -207,6 +207,10 @@ def test_forgeries_are_refused():
             let_in = [name for name, answer in answers.items() if not unauthorized(answer)]
             assert not let_in, let_in
             assert answers["expired"][2]["message"] == "Unauthorized"
+            assert "oidc: token is expired" in s.read_log() and "got [\\\"someone-else\\\"]" in s.read_log()
+            assert cases["expired"].split(".")[1] not in s.read_log()
+            why = s.ok("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": cases["expired"]}})["status"]["error"]
+            assert "oidc: verify token: oidc: token is expired" in why, why
             assert bearer(s, key.token(one.claims()))[0] == 403
 
 

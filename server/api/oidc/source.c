@@ -6,6 +6,7 @@
 #include "api/oidc/claims.h"
 #include "api/oidc/oidc.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "pki/file.h"
 
 /* One reading of the configuration with its issuers, side by side; immutable. */
@@ -193,6 +194,8 @@ static int verify(struct token_source *source, struct arena *a, struct str token
         *ret = identity;
     } else if (r == -EACCES) {
         ret->error = arena_printf(a, "oidc: verify token: %.*s", STR_ARG(error));
+        /* The client hears no more than 401: who set up the issuer has to find out here. */
+        log_debug("refusing token", LOG_STR("issuer", t.issuer), LOG_STR("error", ret->error));
     }
     setup_unref(s);
     return r;
