@@ -532,6 +532,31 @@ def test_a_delete_cannot_be_changed(s):
     assert s.request("GET", configmaps(ns, "a"))[0] == 200
 
 
+def test_configurations_come_and_go_under_load(s):
+    ns = s.namespace()
+    path = HOOKS.on(lambda r: deny(message="no"))
+    is_over = threading.Event()
+
+    def write(i):
+        codes, n = set(), 0
+        while not is_over.is_set():
+            status, _ = create(s, ns, f"w-{i}-{n}")
+            codes.add(status)
+            n += 1
+        return codes
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(write, i) for i in range(4)]
+        try:
+            for _ in range(40):
+                with mutating(s, {"path": path, "ns": ns}):
+                    refused(create(s, ns), 400, "")
+                assert create(s, ns, unique())[0] == 201
+        finally:
+            is_over.set()
+    assert set().union(*(w.result() for w in writers)) == {201, 400}
+
+
 # ---- the configurations
 
 def test_what_a_configuration_may_not_say(s):
