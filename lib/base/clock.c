@@ -127,6 +127,22 @@ static bool is_date(const struct tm *tm)
     return tm->tm_mday <= days[tm->tm_mon] + (leap && tm->tm_mon == 1);
 }
 
+/* Of a good date. The year is taken to begin in March, so that the leap day is its last; timegm()
+ * looks for time zones first. */
+static int64_t days_since_1970(const struct tm *tm)
+{
+    const int64_t month = (tm->tm_mon + 10) % 12;                     /* March is 0 */
+    const int64_t year = tm->tm_year + 1900 + 400 - (tm->tm_mon < 2); /* 400 years later: not < 0 */
+    const int64_t day_of_year = (153 * month + 2) / 5 + tm->tm_mday - 1;
+    const int64_t days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
+    return days - 865565; /* 1970-01-01, 400 years later */
+}
+
+static int64_t seconds_since_1970(const struct tm *tm)
+{
+    return ((days_since_1970(tm) * 24 + tm->tm_hour) * 60 + tm->tm_min) * 60 + tm->tm_sec;
+}
+
 int clock_parse(struct str s, int64_t *ret_wall_us)
 {
     struct tm tm = {0};
@@ -152,6 +168,6 @@ int clock_parse(struct str s, int64_t *ret_wall_us)
     int r = parse_zone(str_from(s, at), &offset);
     if (r < 0)
         return r;
-    *ret_wall_us = ((int64_t) timegm(&tm) - offset) * MICROS_PER_SECOND + micros;
+    *ret_wall_us = (seconds_since_1970(&tm) - offset) * MICROS_PER_SECOND + micros;
     return 0;
 }

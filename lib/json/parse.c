@@ -53,6 +53,14 @@ static struct json convert_number(yyjson_val *v)
     return u <= INT64_MAX ? json_int((int64_t) u) : json_double((double) u);
 }
 
+static inline struct json convert_string(yyjson_val *v)
+{
+    return (struct json){.type = JSON_STRING,
+                         .is_plain = (unsafe_yyjson_get_subtype(v) & YYJSON_SUBTYPE_NOESC) != 0,
+                         .n = (uint32_t) unsafe_yyjson_get_len(v),
+                         .s = unsafe_yyjson_get_str(v)};
+}
+
 static inline struct json convert_scalar(yyjson_val *v)
 {
     switch (unsafe_yyjson_get_type(v)) {
@@ -61,7 +69,7 @@ static inline struct json convert_scalar(yyjson_val *v)
     case YYJSON_TYPE_NUM:
         return convert_number(v);
     case YYJSON_TYPE_STR:
-        return json_string(str_range(unsafe_yyjson_get_str(v), unsafe_yyjson_get_len(v)));
+        return convert_string(v);
     default:
         return json_null();
     }
@@ -97,7 +105,7 @@ static struct json convert_trusted(struct convert *c, yyjson_val *v)
     yyjson_val *key = unsafe_yyjson_get_first(v);
     for (size_t i = 0; i < n; i++, key = unsafe_yyjson_get_next(key + 1)) {
         struct json_member *m = &object.members[i];
-        m->key = json_string(str_range(unsafe_yyjson_get_str(key), unsafe_yyjson_get_len(key)));
+        m->key = convert_string(key);
         m->value = convert_any(c, key + 1, NULL);
     }
     return object;
@@ -118,7 +126,7 @@ static struct json convert_object(struct convert *c, yyjson_val *v, const struct
             json_duplicates_add(c->arena, c->duplicates, &here, STR_NONE);
         else
             m = &object.members[object.n++];
-        m->key = json_string(name);
+        m->key = convert_string(key);
         m->value = convert_any(c, key + 1, &here);
     }
     return object;

@@ -208,18 +208,26 @@ bool json_identical(const struct json *a, const struct json *b)
     }
 }
 
+static bool fits(const struct json *v, int depth, size_t *left);
+
+static inline bool element_fits(const struct json *v, int depth, size_t *left)
+{
+    return !json_is_container(v) || (v->n ? fits(v, depth, left) : depth < JSON_MAX_DEPTH);
+}
+
 /* Takes the values below the container off *left. */
 static bool fits(const struct json *v, int depth, size_t *left)
 {
-    if (depth == JSON_MAX_DEPTH || v->n > *left)
-        return false;
-    *left -= v->n;
-    for (uint32_t i = 0; i < v->n; i++) {
-        const struct json *below = v->type == JSON_ARRAY ? &v->items[i] : &v->members[i].value;
-        if (json_is_container(below) && !fits(below, depth + 1, left))
-            return false;
+    bool is_good = depth < JSON_MAX_DEPTH && v->n <= *left;
+    *left -= is_good ? v->n : 0;
+    if (v->type == JSON_ARRAY) {
+        for (uint32_t i = 0; is_good && i < v->n; i++)
+            is_good = element_fits(&v->items[i], depth + 1, left);
+    } else {
+        for (uint32_t i = 0; is_good && i < v->n; i++)
+            is_good = element_fits(&v->members[i].value, depth + 1, left);
     }
-    return true;
+    return is_good;
 }
 
 bool json_fits(const struct json *v, size_t max_values)
@@ -227,7 +235,7 @@ bool json_fits(const struct json *v, size_t max_values)
     if (max_values == 0)
         return false;
     size_t left = max_values - 1;
-    return !json_is_container(v) || fits(v, 0, &left);
+    return element_fits(v, 0, &left);
 }
 
 /* ---- building ----------------------------------------------------------------------------- */

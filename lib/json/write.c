@@ -98,6 +98,31 @@ static bool put_clean(char *to, const char *p, size_t n)
     return !found;
 }
 
+/* Copies what needs no escapes; most strings are too short to be worth a call. */
+static inline char *put_bytes(char *to, const char *p, size_t n)
+{
+    uint64_t first, last;
+    if (n > 16)
+        return mempcpy(to, p, n);
+    if (n >= 8) {
+        memcpy(&first, p, 8);
+        memcpy(&last, p + n - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy(to + n - 8, &last, 8);
+    } else if (n >= 4) {
+        memcpy(&first, p, 4);
+        memcpy(&last, p + n - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + n - 4, &last, 4);
+    } else if (n > 0) {
+        char middle = p[n / 2], end = p[n - 1];
+        to[0] = p[0];
+        to[n / 2] = middle;
+        to[n - 1] = end;
+    }
+    return to + n;
+}
+
 static void write_escaped(struct buf *b, const char *p, size_t n)
 {
     while (n > 0) {
@@ -121,6 +146,39 @@ static void write_str(struct buf *b, const char *p, size_t n)
     b->n++;
     write_escaped(b, p, n);
     put_char(b, '"');
+}
+
+static void write_string(struct buf *b, const struct json *v)
+{
+    if (!v->is_plain) {
+        write_str(b, v->s, v->n);
+        return;
+    }
+    char *to = reserve(b, (size_t) v->n + 2);
+    *to = '"';
+    to = put_bytes(to + 1, v->s, v->n);
+    *to = '"';
+    b->n += (size_t) v->n + 2;
+}
+
+/* With the comma before it and the colon behind it. */
+static void write_key(struct buf *b, const struct json *key, bool is_first)
+{
+    if (!key->is_plain) {
+        if (!is_first)
+            put_char(b, ',');
+        write_str(b, key->s, key->n);
+        put_char(b, ':');
+        return;
+    }
+    char *start = reserve(b, (size_t) key->n + 4), *to = start;
+    *to = ',';
+    to += !is_first;
+    *to++ = '"';
+    to = put_bytes(to, key->s, key->n);
+    *to++ = '"';
+    *to++ = ':';
+    b->n += (size_t) (to - start);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------ */
@@ -271,7 +329,7 @@ static void write_scalar(struct buf *b, const struct json *v)
         write_double(b, v->d);
         break;
     case JSON_STRING:
-        write_str(b, v->s, v->n);
+        write_string(b, v);
         break;
     default:
         write_literal(b, STR("null"));
@@ -280,17 +338,18 @@ static void write_scalar(struct buf *b, const struct json *v)
 
 static void write_value(struct buf *b, const struct json *v)
 {
-    if (v->type == JSON_OBJECT) {
+    if (!json_is_container(v)) {
+        write_scalar(b, v);
+    } else if (v->n == 0) {
+        write_literal(b, v->type == JSON_OBJECT ? STR("{}") : STR("[]"));
+    } else if (v->type == JSON_OBJECT) {
         put_char(b, '{');
         for (uint32_t i = 0; i < v->n; i++) {
-            if (i > 0)
-                put_char(b, ',');
-            write_str(b, v->members[i].key.s, v->members[i].key.n);
-            put_char(b, ':');
+            write_key(b, &v->members[i].key, i == 0);
             write_value(b, &v->members[i].value);
         }
         put_char(b, '}');
-    } else if (v->type == JSON_ARRAY) {
+    } else {
         put_char(b, '[');
         for (uint32_t i = 0; i < v->n; i++) {
             if (i > 0)
@@ -298,8 +357,6 @@ static void write_value(struct buf *b, const struct json *v)
             write_value(b, &v->items[i]);
         }
         put_char(b, ']');
-    } else {
-        write_scalar(b, v);
     }
 }
 

@@ -226,6 +226,14 @@ static int set_item_element(struct arena *a, const struct json *item, struct str
     return 0;
 }
 
+const struct json *element_only_key(const struct schema *list, const struct json *item)
+{
+    const struct json *key = item;
+    if (list->list_type == SCHEMA_LIST_MAP)
+        key = list->n_list_map_keys == 1 ? json_get(item, list->list_map_keys[0]) : NULL;
+    return json_is(key, JSON_STRING) || json_is(key, JSON_INT) ? key : NULL;
+}
+
 int element_of_item(struct arena *a, const struct schema *list, const struct json *item,
                     struct str *ret_element, struct str *ret_error)
 {

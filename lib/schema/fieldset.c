@@ -56,9 +56,13 @@ static int compare_nodes(const void *a, const void *b)
 static uint64_t sort_key(struct str element)
 {
     uint64_t bytes = 0;
-    size_t n = element.n - 2;
-    memcpy(&bytes, element.p + 2, MIN(n, sizeof(bytes)));
-    return be64toh(bytes);
+    if (element.n >= 2 + sizeof(bytes)) {
+        memcpy(&bytes, element.p + 2, sizeof(bytes));
+        return be64toh(bytes);
+    }
+    for (size_t i = 2; i < element.n; i++)
+        bytes = bytes << 8 | (unsigned char) element.p[i];
+    return element.n > 2 ? bytes << 8 * (2 + sizeof(bytes) - element.n) : 0;
 }
 
 struct place {

@@ -41,6 +41,9 @@ static inline struct str element_field_name(struct str element)
  * can have none: no scalar in a set, no key at all in a map. */
 int element_of_item(struct arena *a, const struct schema *list, const struct json *item,
                     struct str *ret_element, struct str *ret_error);
+/* What alone identifies the item; items have the same element if these are identical. NULL: several
+ * values do, or none that is a string or an integer. */
+const struct json *element_only_key(const struct schema *list, const struct json *item);
 /* Brings what a user wrote into its canonical spelling. 1: of a kind this version does not know, to
  * be ignored; -EINVAL: malformed. */
 int element_parse(struct arena *a, struct str text, struct str *ret_element);

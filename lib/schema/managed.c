@@ -276,16 +276,28 @@ static struct fieldset_node root_nodes[] = {
     {.element = {"f:metadata", sizeof("f:metadata") - 1}, .children = &metadata_set},
 };
 static const struct fieldset never_owned = {.nodes = root_nodes, .n = N_ELEMENTS(root_nodes)};
+/* The usual reset: a kind that has a status subresource. */
+static struct fieldset_node root_and_status_nodes[] = {
+    OWNED_BY_NONE("apiVersion"),
+    OWNED_BY_NONE("kind"),
+    {.element = {"f:metadata", sizeof("f:metadata") - 1}, .children = &metadata_set},
+    OWNED_BY_NONE("status"),
+};
+static const struct fieldset never_owned_nor_status = {.nodes = root_and_status_nodes,
+                                                       .n = N_ELEMENTS(root_and_status_nodes)};
 
 const struct fieldset *managed_ignored(struct arena *a, const struct managed_options *options)
 {
-    if (!options->reset_fields)
+    const char *const *reset = options->reset_fields;
+    if (!reset || !reset[0])
         return &never_owned;
+    if (str_is(str_of(reset[0]), "status") && !reset[1])
+        return &never_owned_nor_status;
     struct fieldset *set = fieldset_copy(a, &never_owned);
     struct fieldset_node *metadata =
         (struct fieldset_node *) fieldset_find_field(set, STR("metadata"));
     metadata->children = fieldset_copy(a, &metadata_set);
-    for (const char *const *path = options->reset_fields; *path; path++)
+    for (const char *const *path = reset; *path; path++)
         fieldset_add_path(a, set, str_of(*path));
     return set;
 }

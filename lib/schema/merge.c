@@ -60,18 +60,24 @@ static bool merge_maps(struct arena *a, const struct schema *schema, const struc
 {
     struct json out = *live;
     bool is_own = false;
+    size_t n_found = 0;
     CLEANUP(lookup_done) struct lookup in_config = {.object = config};
     CLEANUP(lookup_done) struct lookup in_live = {.object = live};
     for (uint32_t i = 0; i < live->n; i++) {
         const struct json_member *m = &live->members[i];
         const struct json *wanted = lookup_get(&in_config, json_str(&m->key));
         struct json value;
+        n_found += wanted != NULL;
         if (!wanted || !merge_member(a, schema, m, wanted, depth, &value))
             continue;
         if (!is_own)
             json_unshare(a, &out, json_count(config));
         is_own = true;
         out.members[i].value = value;
+    }
+    if (n_found == json_count(config)) {
+        *ret = out;
+        return is_own;
     }
     JSON_FOR_EACH_MEMBER (config, m) {
         if (lookup_get(&in_live, json_str(&m->key)))
@@ -235,15 +241,6 @@ static void merge_unlike_lists(struct arena *a, const struct schema *list, const
     *ret = out;
 }
 
-/* What alone identifies the item; NULL: more than one value does, or nothing that is plain. */
-static const struct json *only_key(const struct schema *list, const struct json *item)
-{
-    const struct json *key = item;
-    if (list->list_type == SCHEMA_LIST_MAP)
-        key = list->n_list_map_keys == 1 ? json_get(item, list->list_map_keys[0]) : NULL;
-    return json_is(key, JSON_STRING) || json_is(key, JSON_INT) ? key : NULL;
-}
-
 /* The usual case: a short list with the same items in the same order, none of them twice. */
 static bool has_same_items(const struct schema *list, const struct json *live,
                            const struct json *config)
@@ -252,8 +249,8 @@ static bool has_same_items(const struct schema *list, const struct json *live,
     if (live->n != config->n || live->n > SMALL_MAP)
         return false;
     for (uint32_t i = 0; i < live->n; i++) {
-        const struct json *wanted = only_key(list, &config->items[i]);
-        keys[i] = only_key(list, &live->items[i]);
+        const struct json *wanted = element_only_key(list, &config->items[i]);
+        keys[i] = element_only_key(list, &live->items[i]);
         if (!keys[i] || !wanted || !json_identical(keys[i], wanted))
             return false;
         for (uint32_t k = 0; k < i; k++) {

@@ -6,13 +6,15 @@
 #include "schema/patch.h"
 
 #define MAX_COMPLAINTS 100 /* of one configuration */
+#define SHORT_LIST 16      /* items up to which comparing each pair beats sorting */
 
 /* One of the three; written down only when there is something to complain of. */
 struct step {
     const struct step *up;
-    struct str name;    /* of a member, or ... */
-    struct str element; /* of an item by key, or ... */
-    size_t index;       /* of an item */
+    struct str name;           /* of a member, or ... */
+    const struct schema *list; /* of an item by its key: its list and ... */
+    const struct json *item;   /* ... the item itself, or ... */
+    size_t index;              /* of an item */
 };
 
 struct check {
@@ -25,11 +27,12 @@ static void write_path(struct check *c, const struct step *at)
 {
     if (!at)
         return;
+    struct str element;
     write_path(c, at->up);
     if (at->name.p)
         buf_printf(&c->complaints, ".%.*s", STR_ARG(at->name));
-    else if (at->element.p)
-        element_write(c->arena, &c->complaints, at->element);
+    else if (at->list && element_of_item(c->arena, at->list, at->item, &element, NULL) == 0)
+        element_write(c->arena, &c->complaints, element);
     else
         buf_printf(&c->complaints, "[%zu]", at->index);
 }
@@ -120,9 +123,33 @@ static void complain_of_duplicates(struct check *c, const struct step *at, struc
     }
 }
 
+/* A short list whose items differ by their only key each, which needs no text to be seen. */
+static bool is_surely_unique(const struct schema *list, const struct json *value)
+{
+    const struct json *keys[SHORT_LIST];
+    if (value->n > SHORT_LIST)
+        return false;
+    for (uint32_t i = 0; i < value->n; i++) {
+        keys[i] = element_only_key(list, &value->items[i]);
+        for (uint32_t k = 0; keys[i] && k < i; k++) {
+            if (json_identical(keys[k], keys[i]))
+                return false;
+        }
+        if (!keys[i])
+            return false;
+    }
+    return true;
+}
+
 static void check_keyed_items(struct check *c, const struct step *at, const struct schema *list,
                               const struct json *value, unsigned depth)
 {
+    if (is_surely_unique(list, value)) {
+        JSON_FOR_EACH_ITEM (value, item)
+            check_value(c, &(struct step){at, .list = list, .item = item}, list->items, item,
+                        depth + 1);
+        return;
+    }
     struct str *elements = ARENA_ARRAY(c->arena, struct str, value->n + 1);
     size_t n = 0;
     JSON_FOR_EACH_ITEM (value, item) {
@@ -133,7 +160,8 @@ static void check_keyed_items(struct check *c, const struct step *at, const stru
                                   STR_ARG(error)));
             return;
         }
-        check_value(c, &(struct step){at, .element = elements[n]}, list->items, item, depth + 1);
+        check_value(c, &(struct step){at, .list = list, .item = item}, list->items, item,
+                    depth + 1);
         n++;
     }
     complain_of_duplicates(c, at, elements, n);
@@ -173,11 +201,13 @@ static void check_map(struct check *c, const struct step *at, const struct schem
     JSON_FOR_EACH_MEMBER (value, m) {
         struct str name = json_str(&m->key);
         const struct step step = {at, .name = name};
-        if (!shape_names_member(schema, name, depth == 0) && !takes_unknown(schema)) {
+        bool is_named = false;
+        const struct schema *member = shape_find(schema, name, depth == 0, &is_named);
+        if (!is_named && !takes_unknown(schema)) {
             complain(c, &step, STR("field not declared in schema"));
             return;
         }
-        check_value(c, &step, shape_member(schema, name, depth == 0), &m->value, depth + 1);
+        check_value(c, &step, member, &m->value, depth + 1);
     }
 }
 

@@ -97,6 +97,12 @@ void validation_add_composite(struct validation *v, const struct field_path *at,
 static size_t check(struct validation *v, const struct schema *s, const struct json *value,
                     const struct json *old, const struct field_path *at);
 
+/* Without looking into what is not shared. */
+static bool is_surely_same(const struct json *value, const struct json *old)
+{
+    return json_is_container(value) ? json_is_shared(value, old) : json_identical(value, old);
+}
+
 /* A member or item: what did not change is not judged again. */
 static size_t check_child(struct validation *v, const struct schema *s, const struct json *value,
                           const struct json *old, const struct field_path *at)
@@ -104,7 +110,7 @@ static size_t check_child(struct validation *v, const struct schema *s, const st
     size_t n_before = v->n_errors;
     struct causes_mark mark = {0};
     if (v->is_first)
-        return old && json_is_shared(value, old) ? 0 : check(v, s, value, old, at);
+        return old && is_surely_same(value, old) ? 0 : check(v, s, value, old, at);
     if (v->causes)
         mark = causes_mark(v->causes);
     size_t n_matches = check(v, s, value, old, at);
@@ -207,23 +213,29 @@ static struct before before_of(const struct validation *v, const struct json *ol
     return b;
 }
 
-/* The version of the root is not seen to change, so it is always judged. */
+/* The version of the root is not seen to change. */
+static bool is_always_judged(struct str name, const struct field_path *at)
+{
+    return !at && (str_is(name, "kind") || str_is(name, "apiVersion"));
+}
+
 static const struct json *before_get(const struct before *b, struct str name,
                                      const struct field_path *at)
 {
-    if (!b->object || (!at && (str_is(name, "kind") || str_is(name, "apiVersion"))))
+    if (!b->object || is_always_judged(name, at))
         return NULL;
     return b->index.object ? json_index_get(&b->index, name) : json_get(b->object, name);
 }
 
 /* The old value of a member in the same place, which is where it mostly stands. */
 static const struct json *member_in_place(const struct json *old, const struct json_member *m,
-                                          size_t at)
+                                          size_t index, const struct field_path *at)
 {
-    if (!json_is(old, JSON_OBJECT) || at >= old->n || !json_is_container(&m->value))
+    if (!json_is(old, JSON_OBJECT) || index >= old->n)
         return NULL;
-    const struct json_member *was = &old->members[at];
-    return str_eq(json_str(&was->key), json_str(&m->key)) ? &was->value : NULL;
+    struct str name = json_str(&m->key);
+    const struct json_member *was = &old->members[index];
+    return str_eq(json_str(&was->key), name) && !is_always_judged(name, at) ? &was->value : NULL;
 }
 
 static void before_done(struct before *b)
@@ -243,7 +255,7 @@ static size_t check_object(struct validation *v, const struct schema *s, const s
         struct str name = json_str(&m->key);
         const struct schema *property = schema_property(s, name);
         const struct json *was = v->is_first
-                                     ? member_in_place(old, m, (size_t) (m - value->members))
+                                     ? member_in_place(old, m, (size_t) (m - value->members), at)
                                      : before_get(&before, name, at);
         if (property) {
             struct field_path here = FIELD_NAME(at, name);

@@ -276,3 +276,96 @@ TEST(iteration_copes_with_other_types)
     }
     assert_int_equal(n, 0);
 }
+
+TEST(identical_values_have_the_same_text)
+{
+    static const char *const texts[] = {
+        "null",
+        "true",
+        "false",
+        "1",
+        "1.5",
+        "0",
+        "-0.0",
+        "\"a\"",
+        "\"\"",
+        "[]",
+        "{}",
+        "[1,2]",
+        "[2,1]",
+        "{\"a\":1}",
+        "{\"a\":1.0}",
+        "{\"a\":1,\"b\":2}",
+        "{\"b\":2,\"a\":1}",
+        "{\"a\":{\"b\":[0]}}",
+        "{\"a\":{\"b\":[1]}}",
+    };
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
+        for (size_t k = 0; k < N_ELEMENTS(texts); k++)
+            assert_int_equal(json_identical(parse(a, texts[i]), parse(a, texts[k])), i == k);
+    }
+}
+
+TEST(an_unshared_container_leaves_the_other_alone)
+{
+    ARENA_AUTO a = arena_new();
+    const struct json *old = parse(a, "{\"a\":1,\"b\":{\"c\":2}}");
+    struct json copy = *old;
+    json_unshare(a, &copy, 1);
+    (void) json_set(a, &copy, STR("a"), json_int(7));
+    (void) json_set(a, &copy, STR("d"), json_int(8));
+    assert_str(json_text(a, old), "{\"a\":1,\"b\":{\"c\":2}}");
+    assert_str(json_text(a, &copy), "{\"a\":7,\"b\":{\"c\":2},\"d\":8}");
+    assert_true(json_is_shared(json_get(&copy, STR("b")), json_get(old, STR("b"))));
+    struct json nothing = json_array();
+    json_unshare(a, &nothing, 0);
+    assert_str(json_text(a, json_push(a, &nothing, json_int(1))), "1");
+}
+
+TEST(what_is_identical_becomes_shared_and_nothing_else)
+{
+    static const struct {
+        const char *value, *old;
+        bool is_same;
+        const char *shared; /* a member that is shared now, or NULL */
+        const char *apart;  /* one that is not */
+    } cases[] = {
+        {"{\"a\":{\"x\":1},\"b\":[1]}", "{\"a\":{\"x\":1},\"b\":[1]}", true, "a", NULL},
+        {"{\"a\":{\"x\":1},\"b\":[2]}", "{\"a\":{\"x\":1},\"b\":[1]}", false, "a", "b"},
+        {"{\"b\":[1],\"a\":{\"x\":1}}", "{\"a\":{\"x\":1},\"b\":[1]}", false, "b", NULL},
+        {"{\"a\":{\"x\":1.0}}", "{\"a\":{\"x\":1}}", false, NULL, "a"},
+        {"{\"n\":0,\"a\":{\"x\":1}}", "{\"a\":{\"x\":1}}", false, "a", NULL},
+        {"{\"a\":[{\"x\":1}]}", "{\"a\":[{\"x\":1},{\"y\":1}]}", false, NULL, "a"},
+        {"{\"a\":{}}", "{\"a\":{}}", true, NULL, NULL},
+        {"{\"a\":[]}", "{\"a\":{}}", false, NULL, "a"},
+    };
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct json *value = parse(a, cases[i].value), *old = parse(a, cases[i].old);
+        struct str before = json_text(a, value);
+        assert_int_equal(json_share(value, old), cases[i].is_same);
+        assert_true(str_eq(json_text(a, value), before));
+        assert_str(json_text(a, old), cases[i].old);
+        if (cases[i].shared)
+            assert_true(json_is_shared(json_at(value, cases[i].shared, NULL),
+                                       json_at(old, cases[i].shared, NULL)));
+        if (cases[i].apart)
+            assert_false(json_is_shared(json_at(value, cases[i].apart, NULL),
+                                        json_at(old, cases[i].apart, NULL)));
+    }
+}
+
+TEST(a_shared_container_does_not_grow_into_the_other)
+{
+    ARENA_AUTO a = arena_new();
+    struct json old = json_array();
+    (void) json_push(a, &old, json_int(1)); /* has room for more */
+    struct json value = json_array();
+    (void) json_push(a, &value, json_int(1));
+    assert_true(json_share(&value, &old));
+    (void) json_push(a, &value, json_int(2));
+    (void) json_push(a, &old, json_int(3));
+    assert_str(json_text(a, &value), "[1,2]");
+    assert_str(json_text(a, &old), "[1,3]");
+}

@@ -3,14 +3,18 @@
 
 #include "device.h"
 
-/* The value after defaulting and pruning, and what was unknown in it: "text | path path". */
+/* The value after defaulting and pruning, and what was unknown in it: "text | path path". A tree
+ * that shares all of its parts must not change with it. */
 static struct str settle(struct arena *a, const char *schema, const char *value)
 {
     const struct schema *s = compile_text(a, schema);
     struct json *v = parse_text(a, value);
+    const struct json other = *v;
+    struct str before = json_text(a, &other);
     struct unknown_field *unknown = NULL;
     schema_default(a, s, v);
     schema_prune(a, s, v, &unknown);
+    assert_true(str_eq(json_text(a, &other), before));
     BUF_AUTO b = {0};
     json_write(&b, v);
     for (const struct unknown_field *u = unknown; u; u = u->next)
@@ -80,6 +84,21 @@ TEST(defaults_are_copies)
     struct json *again = parse_text(a, "{}");
     schema_default(a, s, again);
     assert_str(json_text(a, again), "{\"a\":{\"b\":[1]}}");
+}
+
+TEST(what_is_shared_with_the_old_value_has_its_defaults)
+{
+    ARENA_AUTO a = arena_new();
+    const struct schema *s = compile_text(
+        a, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"object\",\"properties\":{"
+           "\"d\":{\"type\":\"integer\",\"default\":1}}},\"b\":{\"type\":\"array\",\"items\":{"
+           "\"type\":\"object\",\"properties\":{\"d\":{\"type\":\"integer\",\"default\":1}}}}}}");
+    const struct json *old = parse_text(a, "{\"a\":{\"x\":1},\"b\":[{\"x\":1},{\"x\":2}]}");
+    struct json *v = parse_text(a, "{\"a\":{\"x\":1},\"b\":[{\"x\":1},{\"x\":3}]}");
+    (void) json_share(v, old);
+    schema_default_over(a, s, v, old);
+    assert_str(json_text(a, v), "{\"a\":{\"x\":1},\"b\":[{\"x\":1},{\"x\":3,\"d\":1}]}");
+    assert_str(json_text(a, old), "{\"a\":{\"x\":1},\"b\":[{\"x\":1},{\"x\":2}]}");
 }
 
 TEST(more_defaults_than_fit_a_word_are_filled)
