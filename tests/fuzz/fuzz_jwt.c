@@ -6,8 +6,8 @@
 
 #include "api/token/token_issuer.h"
 #include "base/log.h"
-#include "pki/jws.h"
 #include "pki/file.h"
+#include "pki/jws.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
