@@ -85,24 +85,32 @@ static struct str entry_text(struct arena *a, const X509_NAME *subject, int inde
 
 /* The last one counts when there are several, as in Go, by whose reading Kubernetes names its
  * users. */
-struct str pki_cert_common_name(struct arena *a, const struct pki_cert *c)
+struct str pki_name_common(struct arena *a, const X509_NAME *subject)
 {
-    const X509_NAME *subject = X509_get_subject_name(c->x509);
     int found = -1;
     for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_commonName, i)) >= 0;)
         found = i;
     return found < 0 ? STR("") : entry_text(a, subject, found);
 }
 
-size_t pki_cert_organizations(struct arena *a, const struct pki_cert *c, struct str **ret_names)
+size_t pki_name_organizations(struct arena *a, const X509_NAME *subject, struct str **ret_names)
 {
-    const X509_NAME *subject = X509_get_subject_name(c->x509);
     struct str *names = ARENA_ARRAY(a, struct str, X509_NAME_entry_count(subject));
     size_t n = 0;
     for (int i = -1; (i = X509_NAME_get_index_by_NID(subject, NID_organizationName, i)) >= 0;)
         names[n++] = entry_text(a, subject, i);
     *ret_names = names;
     return n;
+}
+
+struct str pki_cert_common_name(struct arena *a, const struct pki_cert *c)
+{
+    return pki_name_common(a, X509_get_subject_name(c->x509));
+}
+
+size_t pki_cert_organizations(struct arena *a, const struct pki_cert *c, struct str **ret_names)
+{
+    return pki_name_organizations(a, X509_get_subject_name(c->x509), ret_names);
 }
 
 int64_t pki_cert_not_after(const struct pki_cert *c)

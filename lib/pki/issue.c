@@ -14,7 +14,7 @@
 DEFINE_OPENSSL_CLEANUP(GENERAL_NAMES, GENERAL_NAMES_free)
 #define GENERAL_NAMES_AUTO CLEANUP(GENERAL_NAMES_free_auto) GENERAL_NAMES
 
-static bool set_serial(X509 *x)
+bool pki_issue_serial(X509 *x)
 {
     unsigned char bytes[SERIAL_BYTES];
     random_bytes(bytes, sizeof(bytes));
@@ -83,7 +83,7 @@ static bool add_names(X509 *x, const struct pki_cert_options *o)
     return names && X509_add1_ext_i2d(x, NID_subject_alt_name, names, critical, 0) == 1;
 }
 
-static bool add_extension(X509 *x, const X509 *issuer, int nid, const char *value)
+bool pki_issue_extension(X509 *x, const X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX ctx;
     X509V3_set_ctx(&ctx, (X509 *) issuer, x, NULL, NULL, 0);
@@ -100,21 +100,21 @@ static bool add_extensions(X509 *x, const X509 *issuer, const struct pki_cert_op
                            : o->for_server                ? "serverAuth"
                            : o->for_client                ? "clientAuth"
                                                           : NULL;
-    return add_extension(x, issuer, NID_basic_constraints,
-                         o->is_ca ? "critical,CA:TRUE" : "critical,CA:FALSE") &&
-           add_extension(x, issuer, NID_key_usage,
-                         o->is_ca ? "critical,digitalSignature,keyCertSign,cRLSign"
-                                  : "critical,digitalSignature") &&
-           (!extended || add_extension(x, issuer, NID_ext_key_usage, extended)) &&
-           add_extension(x, issuer, NID_subject_key_identifier, "hash") &&
-           add_extension(x, issuer, NID_authority_key_identifier, "keyid:always") &&
+    return pki_issue_extension(x, issuer, NID_basic_constraints,
+                               o->is_ca ? "critical,CA:TRUE" : "critical,CA:FALSE") &&
+           pki_issue_extension(x, issuer, NID_key_usage,
+                               o->is_ca ? "critical,digitalSignature,keyCertSign,cRLSign"
+                                        : "critical,digitalSignature") &&
+           (!extended || pki_issue_extension(x, issuer, NID_ext_key_usage, extended)) &&
+           pki_issue_extension(x, issuer, NID_subject_key_identifier, "hash") &&
+           pki_issue_extension(x, issuer, NID_authority_key_identifier, "keyid:always") &&
            add_names(x, o);
 }
 
 static bool fill(X509 *x, const struct pki_cert_options *o, const struct pki_key *key,
                  const X509 *issuer)
 {
-    return X509_set_version(x, X509_VERSION_3) && set_serial(x) && set_validity(x, o) &&
+    return X509_set_version(x, X509_VERSION_3) && pki_issue_serial(x) && set_validity(x, o) &&
            set_subject(x, o) && X509_set_issuer_name(x, X509_get_subject_name(issuer)) &&
            X509_set_pubkey(x, key->pkey) && add_extensions(x, issuer, o);
 }

@@ -14,3 +14,11 @@ struct pki_cert {
 
 /* What a memory BIO has gathered, copied into the arena. */
 struct str pki_bio_str(struct arena *a, BIO *bio);
+
+/* Of a subject, be it a certificate's or a request's; see pki_cert_common_name(). */
+struct str pki_name_common(struct arena *a, const X509_NAME *subject);
+size_t pki_name_organizations(struct arena *a, const X509_NAME *subject, struct str **ret_names);
+
+/* Parts of a new certificate. The extension's value is as in OpenSSL's configuration. */
+bool pki_issue_serial(X509 *x);
+bool pki_issue_extension(X509 *x, const X509 *issuer, int nid, const char *value);
