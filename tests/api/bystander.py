@@ -11,13 +11,17 @@ import base64
 import contextlib
 import http.client
 import multiprocessing
+import os
 import re
 import ssl
 import subprocess
 import time
 
-from seth import binary
+from seth import TOP, binary
 
+RELEASE = TOP / "build/release/server/seth"
+if RELEASE.exists():
+    os.environ.setdefault("SETH", str(RELEASE))  # the time of others is measured: not under sanitizers
 PERIOD_SECONDS = 0.01
 P99_SECONDS = 0.1
 N_BASELINE, N_LEAST = 100, 100

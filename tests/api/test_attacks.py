@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks on the transport, each with its answer, while another client is served as ever (bystander.py): foreign and expired
 certificates, smuggled requests, tricks with paths, too much of everything, too slow in everything, floods. Those on tokens are in
-test_tokens.py; single limits in test_limits.py."""
+test_tokens.py; single limits in test_limits.py, a user's share in test_fairness.py."""
 import contextlib
-import datetime
 import http.client
 import json
-import os
 import pathlib
 import resource
 import select
@@ -18,14 +16,11 @@ import subprocess
 import threading
 import time
 
-from bystander import bystander, context_of, grant, mint
+from bystander import bystander, context_of, mint
+from certificates import issue, read_authority
 from expect import configmap, configmaps, refused
 from h2 import CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, Http2
-from seth import TOP, Server, unique, wait_until
-
-RELEASE = TOP / "build/release/server/seth"
-if RELEASE.exists():
-    os.environ.setdefault("SETH", str(RELEASE))  # the time of others is measured: not under sanitizers
+from seth import Server, unique, wait_until
 
 SECRET = "not for your eyes"
 PROTOCOL_ERROR, ENHANCE_YOUR_CALM, LOST = 1, 11, -1
@@ -80,40 +75,6 @@ def test_the_bystander_would_notice(s):
 
 
 # ---- who is it ----------------------------------------------------------------------------------
-
-def issue(directory, name, issuer=None, issuer_key=None, begin=-1, end=1, purpose="client", is_ca=False, subject=None):
-    """Files of a certificate valid from `begin` to `end` days from now; self-signed without an issuer."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-    key = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.datetime.utcnow()
-    subject = subject or x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters"), x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    usage = {"client": ExtendedKeyUsageOID.CLIENT_AUTH, "server": ExtendedKeyUsageOID.SERVER_AUTH}[purpose]
-    builder = (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer.subject if issuer else subject).public_key(key.public_key())
-               .serial_number(x509.random_serial_number()).not_valid_before(now + datetime.timedelta(days=begin)).not_valid_after(now + datetime.timedelta(days=end))
-               .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True))
-    if not is_ca:
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-    certificate = builder.sign(issuer_key or key, hashes.SHA256())
-    files = [str(directory / f"{name}.crt"), str(directory / f"{name}.key")]
-    pathlib.Path(files[0]).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    pathlib.Path(files[1]).write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
-    return certificate, key, files
-
-
-def read_authority(s):
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-    certificate = x509.load_pem_x509_certificate((s.dir / "ca.pem").read_bytes())
-    for file in sorted((s.dir / "pki").glob("*.key")) + sorted((s.dir / "pki").glob("*key*.pem")):
-        with contextlib.suppress(ValueError, TypeError):
-            key = serialization.load_pem_private_key(file.read_bytes(), None)
-            if key.public_key().public_numbers() == certificate.public_key().public_numbers():
-                return certificate, key
-    raise AssertionError(f"no key of the authority in {sorted((s.dir / 'pki').iterdir())}")
-
 
 def ask_as(s, files):
     """The status a certificate gets, or None when the handshake ends."""
@@ -648,58 +609,3 @@ def test_the_slow_are_ended():
                 assert p.seconds and 55 <= p.seconds <= 75, (p.seconds, p.outcome)
             assert bodies[0].outcome == b"HTTP/1.1 408 Request Timeout" and bodies[1].outcome == 408, [p.outcome for p in bodies]
             wait_until(lambda: not any(unread(s)), 100, "the slow reader to be given up")
-
-
-# ---- more than one's share ----------------------------------------------------------------------
-
-def test_one_user_does_not_take_all_the_writes():
-    """Few places and a user who wants them all: some of its writes get 429, and others write on."""
-    with Server("--max-mutating-requests-inflight", "4") as s:
-        grant(s, "writers", "writers", "edit")
-        greedy, modest = mint(s, "greedy", "writers"), mint(s, "modest", "writers")
-        connection = Http2(s, context=context_of(s, greedy))
-        with bystander(s):
-            streams = [connection.request("POST", configmaps("default"), json.dumps(configmap(unique(), {"k": "x" * 20_000})).encode()) for _ in range(200)]
-            other = http.client.HTTPSConnection("127.0.0.1", s.port, context=context_of(s, modest), timeout=30)
-            other.request("POST", configmaps("default"), json.dumps(configmap(unique())), {"Content-Type": "application/json"})
-            assert other.getresponse().status == 201
-            bodies, ended = {}, 0
-            while ended < len(streams):
-                frame = connection.read()
-                assert frame and frame.type in (HEADERS, DATA), frame
-                if frame.type == DATA:
-                    bodies[frame.stream] = bodies.get(frame.stream, b"") + frame.payload
-                ended += bool(frame.flags & END_STREAM)
-        answers = [json.loads(b) for b in bodies.values()]
-        refusals = [a for a in answers if a["kind"] == "Status"]
-        assert 0 < len(refusals) < len(streams), len(refusals)
-        for a in refusals:
-            assert (a["code"], a["reason"], a["message"], a["details"]["retryAfterSeconds"]) == (429, "TooManyRequests", "Too many requests, please try again later.", 1), a
-
-
-def test_watches_of_a_user_are_limited():
-    with Server("--max-watches-per-user", "5") as s:
-        grant(s, "viewers", "viewers")
-        connection = Http2(s, context=context_of(s, mint(s, "viewer", "viewers")))
-        for _ in range(5):
-            connection.request("GET", f"{configmaps('default')}?watch=1&timeoutSeconds=600")
-        body, _ = connection.answer(connection.request("GET", f"{configmaps('default')}?watch=1"))
-        assert json.loads(body)["code"] == 429
-        assert json.loads(connection.answer(connection.request("GET", configmaps("default")))[0])["kind"] == "ConfigMapList"
-        connection.close()
-
-
-def test_guessing_is_slow():
-    """Each failure of an address waits longer; who knows its way from the same address does not."""
-    with Server() as s, bystander(s):
-        seconds = []
-        connection = http.client.HTTPSConnection("127.0.0.1", s.port, context=context_of(s), timeout=30)
-        for i in range(6):
-            begin = time.monotonic()
-            connection.request("GET", "/api/v1/namespaces", headers={"Authorization": f"Bearer guess-{i}"})
-            answer = connection.getresponse()
-            assert answer.status == 401, answer.status
-            answer.read()
-            seconds.append(time.monotonic() - begin)
-        for i, least in enumerate((0, 0.1, 0.2, 0.4, 0.8, 1.6)):
-            assert seconds[i] >= least * 0.95, (i, seconds)
