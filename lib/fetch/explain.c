@@ -11,7 +11,7 @@ static struct str explain_certificate(struct arena *a, const struct fetch_failur
                                       const struct fetch_request *r, const struct fetch_target *t)
 {
     long reason = 0;
-    curl_easy_getinfo(f->curl, CURLINFO_SSL_VERIFYRESULT, &reason);
+    libcurl.easy_getinfo(f->curl, CURLINFO_SSL_VERIFYRESULT, &reason);
     struct str name = r->server_name.n > 0 ? r->server_name : str_of(t->host);
     switch (reason) {
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
@@ -41,7 +41,7 @@ static int explain_connect(struct arena *a, const struct fetch_failure *f,
                            const struct fetch_target *t, struct str *ret_why)
 {
     long number = 0;
-    curl_easy_getinfo(f->curl, CURLINFO_OS_ERRNO, &number);
+    libcurl.easy_getinfo(f->curl, CURLINFO_OS_ERRNO, &number);
     if (number == 0)
         number = ECONNREFUSED;
     char *text = arena_strz(a, str_of(strerrordesc_np((int) number)));
@@ -54,7 +54,7 @@ static int explain_code(struct arena *a, const struct fetch_failure *f,
                         const struct fetch_request *r, const struct fetch_target *t,
                         struct str *ret_why)
 {
-    const char *words = f->words[0] ? f->words : curl_easy_strerror(f->code);
+    const char *words = f->words[0] ? f->words : libcurl.easy_strerror(f->code);
     switch (f->code) {
     case CURLE_OPERATION_TIMEDOUT:
         *ret_why = STR("context deadline exceeded");

@@ -2,7 +2,6 @@
 #include "fetch/fetch.h"
 
 #include <assert.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -36,9 +35,6 @@ struct fetch_client {
 
 struct fetch_client *fetch_client_new(void)
 {
-    /* Counted and safe from any thread since 7.84. */
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        return NULL;
     struct fetch_client *c = NEW(struct fetch_client);
     pthread_mutex_init(&c->lock, NULL);
     list_init(&c->idle);
@@ -49,7 +45,7 @@ struct fetch_client *fetch_client_new(void)
 
 static void handle_free(struct handle *h)
 {
-    curl_easy_cleanup(h->curl);
+    libcurl.easy_cleanup(h->curl);
     buf_done(&h->identity);
     mem_free(h);
 }
@@ -68,7 +64,6 @@ void fetch_client_free(struct fetch_client *c)
     free_all(&c->idle);
     pthread_mutex_destroy(&c->lock);
     mem_free(c);
-    curl_global_cleanup();
 }
 
 void fetch_client_stop(struct fetch_client *c)
@@ -138,7 +133,7 @@ static struct handle *take_handle(struct fetch_client *c, const struct fetch_req
         buf_done(&identity);
         return h;
     }
-    CURL *curl = curl_easy_init();
+    CURL *curl = libcurl.easy_init();
     if (!curl) {
         buf_done(&identity);
         return NULL;
@@ -154,7 +149,7 @@ static void give_back(struct fetch_client *c, struct handle *h)
 {
     struct list old;
     list_init(&old);
-    curl_easy_reset(h->curl); /* of options and pointers; keeps connections and TLS sessions */
+    libcurl.easy_reset(h->curl); /* of options and pointers; keeps connections and TLS sessions */
     h->idle_since_us = clock_system.monotonic_us(&clock_system);
     pthread_mutex_lock(&c->lock);
     list_append(&c->idle, &h->link);
@@ -220,26 +215,26 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
 static void set_blob(CURL *curl, CURLoption option, struct str s)
 {
     struct curl_blob blob = {.data = (void *) s.p, .len = s.n, .flags = CURL_BLOB_COPY};
-    curl_easy_setopt(curl, option, &blob);
+    libcurl.easy_setopt(curl, option, &blob);
 }
 
 static void set_trust(CURL *curl, const struct fetch_request *r)
 {
-    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    libcurl.easy_setopt(curl, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+    libcurl.easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+    libcurl.easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
     if (r->ca_pem.p) {
         /* The blob alone replaces the machine's file of CAs but not its directory. */
-        curl_easy_setopt(curl, CURLOPT_CAINFO, NULL);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+        libcurl.easy_setopt(curl, CURLOPT_CAINFO, NULL);
+        libcurl.easy_setopt(curl, CURLOPT_CAPATH, NULL);
         set_blob(curl, CURLOPT_CAINFO_BLOB, r->ca_pem);
     }
     if (r->cert_pem.p) {
-        curl_easy_setopt(curl, CURLOPT_SSLCERTTYPE, "PEM");
+        libcurl.easy_setopt(curl, CURLOPT_SSLCERTTYPE, "PEM");
         set_blob(curl, CURLOPT_SSLCERT_BLOB, r->cert_pem);
     }
     if (r->key_pem.p) {
-        curl_easy_setopt(curl, CURLOPT_SSLKEYTYPE, "PEM");
+        libcurl.easy_setopt(curl, CURLOPT_SSLKEYTYPE, "PEM");
         set_blob(curl, CURLOPT_SSLKEY_BLOB, r->key_pem);
     }
 }
@@ -248,56 +243,56 @@ static void set_trust(CURL *curl, const struct fetch_request *r)
  * it. */
 static void set_place(CURL *curl, const struct fetch_target *t, struct curl_slist **ret_connect_to)
 {
-    curl_easy_setopt(curl, CURLOPT_URL, t->url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    libcurl.easy_setopt(curl, CURLOPT_URL, t->url);
+    libcurl.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
     if (t->connect_to) {
-        *ret_connect_to = curl_slist_append(NULL, t->connect_to);
-        curl_easy_setopt(curl, CURLOPT_CONNECT_TO, *ret_connect_to);
+        *ret_connect_to = libcurl.slist_append(NULL, t->connect_to);
+        libcurl.easy_setopt(curl, CURLOPT_CONNECT_TO, *ret_connect_to);
     }
     /* As Go does: the environment's proxy is for other machines. */
     if (fetch_target_is_local(t))
-        curl_easy_setopt(curl, CURLOPT_PROXY, "");
+        libcurl.easy_setopt(curl, CURLOPT_PROXY, "");
 }
 
 static void set_method(CURL *curl, const struct fetch_request *r)
 {
     if (strcmp(r->method, "GET") == 0) {
-        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+        libcurl.easy_setopt(curl, CURLOPT_HTTPGET, 1L);
         return;
     }
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) r->body.n);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->body.p ? r->body.p : "");
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
+    libcurl.easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) r->body.n);
+    libcurl.easy_setopt(curl, CURLOPT_POSTFIELDS, r->body.p ? r->body.p : "");
+    libcurl.easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
 }
 
 static struct curl_slist *make_headers(struct arena *a, const struct fetch_request *r,
                                        const struct fetch_target *t)
 {
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *headers = libcurl.slist_append(NULL, "Expect:");
     if (t->connect_to)
-        headers = curl_slist_append(headers, arena_printf(a, "Host: %s", t->authority).p);
+        headers = libcurl.slist_append(headers, arena_printf(a, "Host: %s", t->authority).p);
     for (size_t i = 0; i < r->n_headers; i++)
-        headers = curl_slist_append(headers, arena_strz(a, r->headers[i]));
+        headers = libcurl.slist_append(headers, arena_strz(a, r->headers[i]));
     return headers;
 }
 
 static void set_common(CURL *curl, const struct fetch_request *r, struct receiving *g, char *words)
 {
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(curl, CURLOPT_HTTP09_ALLOWED, 0L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long) MAX(r->timeout_ms, (int64_t) 1));
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long) MAX(r->timeout_ms, (int64_t) 1));
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "seth/" SETH_VERSION);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, g);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, g);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, g);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
+    libcurl.easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    libcurl.easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+    libcurl.easy_setopt(curl, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+    libcurl.easy_setopt(curl, CURLOPT_HTTP09_ALLOWED, 0L);
+    libcurl.easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long) MAX(r->timeout_ms, (int64_t) 1));
+    libcurl.easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long) MAX(r->timeout_ms, (int64_t) 1));
+    libcurl.easy_setopt(curl, CURLOPT_USERAGENT, "seth/" SETH_VERSION);
+    libcurl.easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    libcurl.easy_setopt(curl, CURLOPT_WRITEDATA, g);
+    libcurl.easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+    libcurl.easy_setopt(curl, CURLOPT_HEADERDATA, g);
+    libcurl.easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    libcurl.easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    libcurl.easy_setopt(curl, CURLOPT_XFERINFODATA, g);
+    libcurl.easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -307,8 +302,8 @@ static void fill_answer(struct arena *a, CURL *curl, const struct receiving *g,
 {
     long status = 0;
     const char *content_type = NULL;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &content_type);
+    libcurl.easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    libcurl.easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &content_type);
     *ret = (struct fetch_answer){
         .status = (int) status,
         .body = arena_str(a, buf_str(&g->body)),
@@ -330,8 +325,8 @@ static int perform(struct fetch_client *c, struct handle *h, struct arena *a,
     set_trust(h->curl, r);
     set_place(h->curl, t, &connect_to);
     set_method(h->curl, r);
-    curl_easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
-    CURLcode code = curl_easy_perform(h->curl);
+    libcurl.easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
+    CURLcode code = libcurl.easy_perform(h->curl);
     int result = 0;
     if (code == CURLE_OK)
         fill_answer(a, h->curl, &g, ret);
@@ -343,8 +338,8 @@ static int perform(struct fetch_client *c, struct handle *h, struct arena *a,
                                                        .is_too_large = g.is_too_large,
                                                        .max_bytes = r->max_bytes},
                                r, t, ret_error);
-    curl_slist_free_all(headers);
-    curl_slist_free_all(connect_to);
+    libcurl.slist_free_all(headers);
+    libcurl.slist_free_all(connect_to);
     buf_done(&g.body);
     buf_done(&g.cache_control);
     return result;
@@ -363,6 +358,11 @@ int fetch(struct fetch_client *c, struct arena *a, const struct fetch_request *r
             *ret_error = STR("net/http: invalid header field value");
             return -EINVAL;
         }
+    }
+    const char *why = NULL;
+    if (!libcurl_load(&why)) {
+        *ret_error = str_of(why);
+        return -ENOSYS;
     }
     struct fetch_target t;
     int result = fetch_target_parse(a, r, &t, ret_error);

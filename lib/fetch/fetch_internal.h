@@ -2,9 +2,8 @@
 /* Between the files of this module: where a request goes, and what its failure means in words. */
 #pragma once
 
-#include <curl/curl.h>
-
 #include "fetch/fetch.h"
+#include "fetch/libcurl.h"
 
 /* NUL-terminated, in the arena. */
 struct fetch_target {

@@ -7,10 +7,10 @@
 static const char *part(struct arena *a, CURLU *u, CURLUPart what, unsigned flags)
 {
     char *text = NULL;
-    if (curl_url_get(u, what, &text, flags) != CURLUE_OK)
+    if (libcurl.url_get(u, what, &text, flags) != CURLUE_OK)
         return NULL;
     const char *copy = arena_strz(a, str_of(text));
-    curl_free(text);
+    libcurl.free(text);
     return copy;
 }
 
@@ -24,7 +24,7 @@ static int refuse(struct arena *a, struct str url, const char *why, struct str *
 static int use_server_name(struct arena *a, CURLU *u, struct str name, struct fetch_target *t)
 {
     t->connect_to = arena_printf(a, "::%s:%s", t->host, t->port).p;
-    if (curl_url_set(u, CURLUPART_HOST, arena_strz(a, name), 0) != CURLUE_OK)
+    if (libcurl.url_set(u, CURLUPART_HOST, arena_strz(a, name), 0) != CURLUE_OK)
         return -EINVAL;
     t->url = part(a, u, CURLUPART_URL, 0);
     return t->url ? 0 : -EINVAL;
@@ -56,12 +56,12 @@ int fetch_target_parse(struct arena *a, const struct fetch_request *r, struct fe
     *ret = (struct fetch_target){0};
     if (memchr(r->url.p ? r->url.p : "", '\0', r->url.n))
         return refuse(a, r->url, "invalid URL", ret_error);
-    CURLU *u = curl_url();
-    CURLUcode code = curl_url_set(u, CURLUPART_URL, arena_strz(a, r->url), 0);
+    CURLU *u = libcurl.url();
+    CURLUcode code = libcurl.url_set(u, CURLUPART_URL, arena_strz(a, r->url), 0);
     int result = code == CURLUE_OK || code == CURLUE_UNSUPPORTED_SCHEME
                      ? fill(a, u, r, ret, ret_error)
-                     : refuse(a, r->url, curl_url_strerror(code), ret_error);
-    curl_url_cleanup(u);
+                     : refuse(a, r->url, libcurl.url_strerror(code), ret_error);
+    libcurl.url_cleanup(u);
     return result;
 }
 
