@@ -14,7 +14,7 @@
 #define AUTOUPDATE STR("rbac.authorization.kubernetes.io/autoupdate")
 #define EVE_GROUP STR("eve.lfedge.org")
 /* So many writes share the flushes of a start on an empty store. */
-#define N_WORKERS 16
+#define N_WORKERS 32
 #define MAX_OBJECTS 512
 #define MAX_ATTEMPTS 5
 

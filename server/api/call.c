@@ -116,7 +116,8 @@ static int check_path(struct call *c)
     const struct request_path *p = &c->in.path;
     bool is_item = c->in.verb != VERB_CREATE && c->in.verb != VERB_LIST &&
                    c->in.verb != VERB_WATCH && c->in.verb != VERB_DELETE_COLLECTION;
-    if (p->extra.n || (!c->kind->is_namespaced && p->namespace.n))
+    if (p->extra.n || (!c->kind->is_namespaced && p->namespace.n) ||
+        (p->name.n && !kind_has_items(c->kind)))
         return status_no_resource(&c->status);
     if (c->kind->is_namespaced && !p->namespace.n) {
         /* All namespaces at once can be read, nothing else. */

@@ -128,16 +128,16 @@ static void handle_resource(struct visit *v)
     struct status st;
     status_init(&st, v->arena);
     CLEANUP(registry_unrefp) struct registry *registry = api_registry(v->door->api);
-    bool is_served =
-        registry_find(registry, in->path.group, in->path.version, in->path.resource) != NULL;
-    if (!is_served && in->path.group.n &&
-        !serves_native(registry, in->path.group, in->path.version)) {
+    const struct kind *kind =
+        registry_find(registry, in->path.group, in->path.version, in->path.resource);
+    if (!kind && in->path.group.n && !serves_native(registry, in->path.group, in->path.version)) {
         visit_reply_not_found_text(v);
         visit_free(v);
         return;
     }
     if (!v->has_verb) {
-        (void) (is_served ? status_no_method(&st) : status_no_resource(&st));
+        bool has_path = kind && (!in->path.name.n || kind_has_items(kind));
+        (void) (has_path ? status_no_method(&st) : status_no_resource(&st));
         visit_refuse(v, &st);
         return;
     }

@@ -40,6 +40,7 @@ struct kind_subresource {
     struct str name;                 /* "status", "scale", "finalize", "approval", "token" */
     struct str group, version, kind; /* of the object it speaks, e.g. autoscaling v1 Scale */
     unsigned verbs;                  /* VERB_BIT */
+    bool writes_status;              /* a write to it changes status and nothing else */
 };
 
 struct kind_scale {
@@ -89,6 +90,13 @@ struct kind {
     void (*from_stored)(struct arena *a, struct json *object);
     void (*to_stored)(struct arena *a, struct json *object);
 };
+
+/* Single objects of it have a path; reviews have none. */
+static inline bool kind_has_items(const struct kind *k)
+{
+    return k->verbs & (VERB_BIT(VERB_GET) | VERB_BIT(VERB_UPDATE) | VERB_BIT(VERB_PATCH) |
+                       VERB_BIT(VERB_DELETE));
+}
 
 /* The text of a selectable field in an object, as field selectors compare it: "" when absent. */
 struct str kind_selectable_value(struct arena *a, const struct kind_selectable *field,
