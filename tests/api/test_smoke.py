@@ -25,4 +25,4 @@ def test_restart_keeps_objects():
 def test_only_the_administrator_may_read(s):
     connection = s.connect(with_certificate=False)
     connection.request("GET", "/api/v1/namespaces")
-    assert connection.getresponse().status == 401
+    assert connection.getresponse().status == 403
