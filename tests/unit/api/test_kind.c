@@ -61,8 +61,12 @@ TEST(groups_and_kinds_stand_in_the_order_of_discovery)
     static const char *const groups[] = {"",
                                          "apps",
                                          "events.k8s.io",
+                                         "authentication.k8s.io",
+                                         "authorization.k8s.io",
+                                         "certificates.k8s.io",
                                          "rbac.authorization.k8s.io",
                                          "storage.k8s.io",
+                                         "admissionregistration.k8s.io",
                                          "apiextensions.k8s.io",
                                          "coordination.k8s.io",
                                          "example.org"};
