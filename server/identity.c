@@ -220,6 +220,18 @@ int identity_issue(struct arena *a, const struct identity_client *c, struct str 
     return 0;
 }
 
+int identity_authority(struct arena *a, const char *data_dir, struct pki_cert **ret_cert,
+                       struct pki_key **ret_key, char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    int r = open_existing_authority(a, data_dir, &ca, ret_error);
+    if (r < 0)
+        return r;
+    *ret_cert = TAKE(ca.certificate);
+    *ret_key = TAKE(ca.key);
+    return 0;
+}
+
 int identity_root(struct arena *a, const char *data_dir, struct str *ret_root, char **ret_error)
 {
     CLEANUP(authority_done) struct authority ca = {0};

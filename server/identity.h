@@ -38,5 +38,10 @@ struct identity_client {
 /* A client certificate under our root, with its key and the root, all as PEM. */
 int identity_issue(struct arena *a, const struct identity_client *c, struct str *ret_cert,
                    struct str *ret_key, struct str *ret_root, char **ret_error);
+struct pki_cert;
+struct pki_key;
+/* The root with its key, for whoever issues further certificates; the caller frees them. */
+int identity_authority(struct arena *a, const char *data_dir, struct pki_cert **ret_cert,
+                       struct pki_key **ret_key, char **ret_error);
 /* The root alone. */
 int identity_root(struct arena *a, const char *data_dir, struct str *ret_root, char **ret_error);

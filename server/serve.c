@@ -21,6 +21,7 @@
 #include "kubeconfig.h"
 #include "notify.h"
 #include "pki/file.h"
+#include "pki/pki.h"
 #include "reload.h"
 #include "security.h"
 #include "vault.h"
@@ -47,6 +48,9 @@ const struct option_spec serve_options[] = {
     {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
     {"tls-cert-lifetime-seconds", OPTION_INT, "31536000",
      "life of our own certificate; it is renewed when a third is left", 3, (int64_t) 1 << 31},
+    {"cluster-signing-duration-seconds", OPTION_INT, "31536000",
+     "life of certificates issued to approved CertificateSigningRequests, at most", 600,
+     (int64_t) 1 << 31},
     {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
     {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1,
      86400},
@@ -111,6 +115,8 @@ struct server {
     const struct options *options;
     struct arena *arena;
     struct identity identity;
+    struct pki_cert *ca_cert;
+    struct pki_key *ca_key;
     struct vault *vault;
     struct store *store;
     struct security security;
@@ -230,6 +236,8 @@ static int open_identity(struct server *s, char **ret_error)
 {
     struct identity_options i = identity_options(s->options);
     int r = identity_open(s->arena, &i, &s->identity, ret_error);
+    if (r == 0)
+        r = identity_authority(s->arena, i.data_dir, &s->ca_cert, &s->ca_key, ret_error);
     if (r < 0)
         return r;
     return tls_config_new(&(struct tls_files){s->identity.certificate_path, s->identity.key_path,
@@ -355,10 +363,14 @@ static int open_parts(struct server *s, char **ret_error)
                                                           .fairness = s->security.fairness,
                                                           .audit = s->security.audit,
                                                           .metrics = s->metrics});
-    struct controller_context ctx = {.client = s->client,
-                                     .clock = &clock_system,
-                                     .root_ca_pem = s->identity.root_pem,
-                                     .token_issuer = s->security.token_issuer};
+    struct controller_context ctx = {
+        .client = s->client,
+        .clock = &clock_system,
+        .root_ca_pem = s->identity.root_pem,
+        .token_issuer = s->security.token_issuer,
+        .ca_cert = s->ca_cert,
+        .ca_key = s->ca_key,
+        .signing_duration_s = option_int(s->options, "cluster-signing-duration-seconds")};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
     if (r < 0)
@@ -521,7 +533,8 @@ static void close_parts(struct server *s)
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
     api_server_close(s->door);
-    workers_settle(s->security.workers); /* their calls write, and answer to loops */
+    fetch_client_stop(s->security.fetch); /* who is waited for need not be any longer */
+    workers_settle(s->security.workers);  /* their calls write, and answer to loops */
     if (s->store)
         store_settle(s->store);
     settle_loops(s);
@@ -529,6 +542,8 @@ static void close_parts(struct server *s)
     for (size_t i = 0; i < s->n_loops; i++)
         loop_free(s->loops[i]);
     tls_config_free(s->tls);
+    pki_cert_free(s->ca_cert);
+    pki_key_free(s->ca_key);
     api_metrics_free(s->metrics);
     security_close(&s->security);
     api_free(s->api);

@@ -46,6 +46,9 @@ struct kind_hooks {
     void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
     void (*validate_update)(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes);
+    /* What a write to the object ("") or one of its subresources leaves alone, as managedFields
+     * count it: paths, ending with NULL. Without it that is status, on writes to the object. */
+    const char *const *(*reset_fields)(struct str subresource);
     /* How metadata.name must look; NULL: DNS-1123 subdomain. is_prefix: it is a generateName. */
     struct name_errors (*check_name)(struct arena *a, struct str name, bool is_prefix);
     /* Why this object may not be deleted, as the end of a 403 message, or STR_NONE. */

@@ -228,6 +228,7 @@ static struct kind_subresource native_subresource(const struct kind *k, const st
         .version = json_get_str(source, STR("version")),
         .kind = json_get_str(source, STR("kind")),
         .verbs = verb_bits(json_get(source, STR("verbs"))),
+        .writes_status = json_get_bool(source, STR("writesStatus"), false),
     };
     if (s.kind.n == 0) {
         s.group = k->group;
@@ -252,16 +253,23 @@ static int compile_subresources(struct compiler *c, struct kind *k)
     size_t n = 0;
     if (json_is(json_get(source, STR("status")), JSON_OBJECT)) {
         k->has_status = true;
-        list[n++] = (struct kind_subresource){STR("status"), k->group, k->version, k->kind,
-                                              VERBS_OF_STATUS};
+        list[n++] = (struct kind_subresource){.name = STR("status"),
+                                              .group = k->group,
+                                              .version = k->version,
+                                              .kind = k->kind,
+                                              .verbs = VERBS_OF_STATUS,
+                                              .writes_status = true};
     }
     const struct json *scale = json_get(source, STR("scale"));
     if (json_is(scale, JSON_OBJECT)) {
         const int r = compile_scale(c, scale, k);
         if (r < 0)
             return r;
-        list[n++] = (struct kind_subresource){STR("scale"), STR("autoscaling"), STR("v1"),
-                                              STR("Scale"), VERBS_OF_STATUS};
+        list[n++] = (struct kind_subresource){.name = STR("scale"),
+                                              .group = STR("autoscaling"),
+                                              .version = STR("v1"),
+                                              .kind = STR("Scale"),
+                                              .verbs = VERBS_OF_STATUS};
     }
     JSON_FOR_EACH_ITEM (extra, item)
         list[n++] = native_subresource(k, item);

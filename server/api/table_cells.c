@@ -346,6 +346,41 @@ static void cell_binding_accounts(const struct table_cell *c)
     write_subjects(c, "ServiceAccount");
 }
 
+/* ---- certificate requests ----------------------------------------------------------------- */
+
+static void cell_signer_name(const struct table_cell *c)
+{
+    const struct str name = json_get_str(spec_of(c), STR("signerName"));
+    write_str(c, name.n ? name : STR("<none>"));
+}
+
+static void cell_requested_duration(const struct table_cell *c)
+{
+    char text[TABLE_AGE_BYTES];
+    const struct json *seconds = json_get(spec_of(c), STR("expirationSeconds"));
+    write_str(c,
+              json_is(seconds, JSON_INT) ? table_age(seconds->i * 1000000, text) : STR("<none>"));
+}
+
+static bool has_condition(const struct json *status, const char *type)
+{
+    JSON_FOR_EACH_ITEM (json_get(status, STR("conditions")), condition)
+        if (str_is(json_get_str(condition, STR("type")), type))
+            return true;
+    return false;
+}
+
+static void cell_request_condition(const struct table_cell *c)
+{
+    const struct json *status = json_get(c->object, STR("status"));
+    const char *decision = has_condition(status, "Denied")     ? "Denied"
+                           : has_condition(status, "Approved") ? "Approved"
+                                                               : "Pending";
+    write_str(c, arena_printf(c->arena, "%s%s%s", decision,
+                              has_condition(status, "Failed") ? ",Failed" : "",
+                              json_get_str(status, STR("certificate")).n ? ",Issued" : ""));
+}
+
 /* ---- the table ---------------------------------------------------------------------------- */
 
 static const struct table_function functions[] = {
@@ -378,6 +413,9 @@ static const struct table_function functions[] = {
     {"binding-users", cell_binding_users},
     {"binding-groups", cell_binding_groups},
     {"binding-accounts", cell_binding_accounts},
+    {"signer-name", cell_signer_name},
+    {"requested-duration", cell_requested_duration},
+    {"request-condition", cell_request_condition},
 };
 
 const struct table_function *table_function_find(struct str name)

@@ -237,7 +237,7 @@ static void set_defaults(struct call *c, const struct json *old, struct json *ob
 
 static bool is_status_write(const struct call *c)
 {
-    return c->subresource && str_is(c->subresource->name, "status");
+    return c->subresource && c->subresource->writes_status;
 }
 
 /* A write to the object leaves status alone; one to /status leaves all else alone. */
@@ -310,16 +310,25 @@ static void advance_generation(struct call *c, const struct json *old, struct js
 
 /* ---- the pipeline ------------------------------------------------------------------------- */
 
-struct managed_options write_managed_options(struct call *c)
+/* The fields that this write leaves alone whatever it says. */
+static const char *const *reset_fields(const struct call *c)
 {
     static const char *const status_reset[] = {"status", NULL};
+    const struct kind_hooks *hooks = c->kind->hooks;
+    if (hooks && hooks->reset_fields)
+        return hooks->reset_fields(c->subresource ? c->subresource->name : STR(""));
+    return c->kind->has_status && !c->subresource ? status_reset : NULL;
+}
+
+struct managed_options write_managed_options(struct call *c)
+{
     return (struct managed_options){
         .manager = write_manager(c),
         .subresource = c->subresource ? c->subresource->name : STR(""),
         .api_version = c->kind->api_version,
         .time = json_str(json_new(c->arena, now_text(c))),
         .schema = c->kind->schema,
-        .reset_fields = c->kind->has_status && !c->subresource ? status_reset : NULL,
+        .reset_fields = reset_fields(c),
         .only_status = is_status_write(c),
         .zero = c->kind->is_native ? json_new(c->arena, native_zero(c->arena, c->kind)) : NULL,
     };

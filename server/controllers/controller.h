@@ -8,6 +8,8 @@
 #include "api/client.h"
 #include "base/clock.h"
 
+struct pki_cert;
+struct pki_key;
 struct token_issuer;
 
 struct controller_context {
@@ -15,6 +17,9 @@ struct controller_context {
     const struct clock *clock;
     struct str root_ca_pem;                  /* for kube-root-ca.crt */
     const struct token_issuer *token_issuer; /* signs what Secrets of ServiceAccounts hold */
+    const struct pki_cert *ca_cert;          /* issues certificates of clients */
+    const struct pki_key *ca_key;
+    int64_t signing_duration_s; /* how long they are valid at most */
 };
 
 struct controller_queue;

@@ -2,6 +2,7 @@
 /* Every controller of the server, one line each; the runner starts them all. */
 #include "controllers/accounts.h"
 #include "controllers/aggregation.h"
+#include "controllers/certificates.h"
 #include "controllers/crd.h"
 #include "controllers/events.h"
 #include "controllers/gc.h"
@@ -11,9 +12,16 @@
 #include "controllers/token_secrets.h"
 
 const struct controller *const controllers[] = {
-    &crd_controller,           &namespace_controller,
-    &accounts_controller,      &gc_controller,
-    &protection_controller,    &aggregation_controller,
-    &events_controller,        &quota_controller,
-    &token_secrets_controller, NULL,
+    &crd_controller,
+    &namespace_controller,
+    &accounts_controller,
+    &gc_controller,
+    &protection_controller,
+    &aggregation_controller,
+    &events_controller,
+    &quota_controller,
+    &token_secrets_controller,
+    &certificates_controller,
+    &certificate_cleanup_controller,
+    NULL,
 };

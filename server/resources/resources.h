@@ -30,3 +30,4 @@ extern const struct kind_hooks subjectaccessreview_hooks;
 extern const struct kind_hooks localsubjectaccessreview_hooks;
 extern const struct kind_hooks selfsubjectaccessreview_hooks;
 extern const struct kind_hooks selfsubjectrulesreview_hooks;
+extern const struct kind_hooks certificatesigningrequest_hooks;

@@ -29,6 +29,7 @@ static const struct kind_hooks *const table[] = {
     &localsubjectaccessreview_hooks,
     &selfsubjectaccessreview_hooks,
     &selfsubjectrulesreview_hooks,
+    &certificatesigningrequest_hooks,
     &customresourcedefinition_hooks,
 };
 

@@ -83,7 +83,9 @@ static void remove_object(struct fake_client *f, struct fake_object *o)
 static struct hook_context hooks_for(struct fake_client *f, const struct kind *kind,
                                      enum write_operation operation)
 {
+    static const struct user somebody = {.name = STR("somebody")};
     return (struct hook_context){.arena = f->arena,
+                                 .user = &somebody,
                                  .kind = kind,
                                  .operation = operation,
                                  .subresource = STR(""),

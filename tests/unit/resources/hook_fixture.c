@@ -12,8 +12,11 @@ struct str hook_run(struct arena *a, const struct registry *r, const struct hook
 {
     const struct kind *kind = fixture_kind(r, run->kind);
     const struct kind_hooks *hooks = kind->hooks;
+    static const struct str groups[] = {STR("dev"), STR("ops")};
+    static const struct user jane = {.name = STR("jane"), .groups = groups, .n_groups = 2};
     struct hook_context h = {
         .arena = a,
+        .user = &jane,
         .kind = kind,
         .operation = run->old ? WRITE_UPDATE : WRITE_CREATE,
         .subresource = run->subresource ? str_of(run->subresource) : STR(""),
