@@ -61,12 +61,13 @@ static void fill_record(struct visit *v)
     struct audit_record *a = &v->record;
     const struct http_request *r = http_request(v->exchange);
     const struct request_path *p = &v->in.path;
-    a->uri = r->query.n ? arena_join(v->arena, (struct str[]){r->path, STR("?"), r->query}, 3)
-                        : r->path;
+    a->uri =
+        r->query.n ? arena_join(v->arena, (struct str[]){r->path, STR("?"), r->query}, 3) : r->path;
     a->source_ip = r->peer->address;
     a->user_agent = http_request_header(r, STR("user-agent"));
     a->is_resource = p->is_resource;
-    a->verb = p->is_resource ? verb_name(v->in.verb) : access_path_verb(r->method_text);
+    a->verb =
+        p->is_resource && v->has_verb ? verb_name(v->in.verb) : access_path_verb(r->method_text);
     a->user = v->real.name.n ? &v->real : NULL;
     a->impersonated = v->is_impersonating ? &v->in.user : NULL;
     a->group = p->group;
@@ -94,6 +95,7 @@ static void receive(struct door *door, struct http_exchange *x, bool was_asked);
 
 /* A refusal held back, or a login that another server decides: heap, because the peer may go. */
 struct login {
+    struct list link; /* of those the door holds back */
     struct door *door;
     struct http_exchange *exchange; /* NULL: the peer is gone */
     struct arena *arena;
@@ -110,6 +112,7 @@ static void on_login_peer_gone(void *arg)
 static struct login *login_new(struct door *door, struct http_exchange *x)
 {
     struct login *l = NEW(struct login);
+    list_init(&l->link);
     l->door = door;
     l->exchange = x;
     l->arena = arena_new();
@@ -122,6 +125,7 @@ static struct http_exchange *login_free(struct login *l)
     struct http_exchange *x = l->exchange;
     if (x)
         http_on_closed(x, NULL, NULL);
+    list_remove(&l->link);
     loop_timer_free(l->timer);
     arena_free(l->arena);
     mem_free(l);
@@ -191,8 +195,16 @@ static void hold_refusal(struct door *door, struct http_exchange *x)
     }
     struct login *l = login_new(door, x);
     door->n_held++;
+    list_append(&door->held, &l->link);
     l->timer = loop_timer_new(door->loop, on_held_long_enough, l);
     loop_timer_start(l->timer, delay_ms, 0);
+}
+
+void door_close(struct door *door)
+{
+    struct list *item = NULL;
+    while ((item = list_pop_first(&door->held)))
+        (void) login_free(CONTAINER_OF(item, struct login, link));
 }
 
 /* ---- may they, is there room -------------------------------------------------------------- */
@@ -213,7 +225,7 @@ static enum fairness_class class_of(const struct visit *v)
 static int authorize(struct visit *v, struct status *st)
 {
     struct rbac *rbac = api_rbac(v->door->api);
-    struct str *reason = v->door->audit ? &v->record.reason : NULL;
+    struct str *reason = v->record.level > AUDIT_NONE ? &v->record.reason : NULL;
     int r = v->in.path.is_resource
                 ? access_check_resource(rbac, &v->in, st, reason)
                 : access_check_path(rbac, &v->in.user, http_request(v->exchange)->method_text,

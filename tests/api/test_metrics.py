@@ -8,7 +8,7 @@ import socket
 import threading
 
 from expect import configmap
-from seth import unique, wait_until
+from seth import Server, unique, wait_until
 
 OPTIONS = ("--threads", "3")
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -267,3 +267,21 @@ def test_who_may_read_them(s):
     status, text = wait_until(lambda: (r := s.request("GET", "/metrics", headers=as_jane, raw=True))[0] == 200 and r, what="the right to arrive")
     parse(text.decode())
     assert s.request("POST", "/metrics")[0] in (404, 405)
+
+
+def test_requests_are_logged_at_level_debug_only():
+    for level in ("debug", "info"):
+        with Server("--log-level", level) as s:
+            name = unique("logged")
+            _, headers, _ = s.exchange("GET", f"{CONFIGMAPS}/{name}?pretty=true", headers={"User-Agent": 'tester/1.0 "x"\ty'})
+            wait_until(lambda: level == "info" or name in s.read_log(), what="the line")
+            s.ok("GET", "/livez")
+            lines = [line for line in s.read_log().splitlines() if name in line]
+            if level == "info":
+                assert not lines, lines
+                continue
+            assert len(lines) == 1, lines
+            for part in ("level=debug", 'msg="request"', 'method="GET"', f'path="{CONFIGMAPS}/{name}"', "code=404", 'user="seth-admin"',
+                         f'audit_id="{headers["Audit-Id"]}"', 'user_agent="tester/1.0 \\"x\\"'):
+                assert part in lines[0], (part, lines[0])
+            assert re.search(r"duration_us=\d+ response_bytes=\d+", lines[0]) and "pretty" not in lines[0], lines[0]

@@ -222,3 +222,25 @@ TEST(a_thread_works_until_it_is_stopped)
     assert_int_equal(notes.n, 20);
     controller_queue_free(q);
 }
+
+TEST(what_waits_and_works_is_counted)
+{
+    FIXTURE;
+    struct queue_figures figures;
+    controller_enqueue(f.q, STR("a"), 0);
+    controller_enqueue(f.q, STR("a"), 0); /* waits already */
+    controller_enqueue(f.q, STR("b"), 5000);
+    controller_queue_figures(f.q, &figures);
+    assert_string_equal(figures.name, "noting");
+    assert_int_equal(figures.n_adds, 2);
+    assert_int_equal(figures.depth, 1); /* b is not due */
+    f.clock.now_us += 2000;
+    notes.answer = -EIO;
+    assert_true(controller_queue_step(f.q));
+    controller_queue_figures(f.q, &figures);
+    assert_int_equal(figures.n_retries, 1);
+    assert_int_equal(figures.n_adds, 3);
+    assert_int_equal(figures.depth, 0);
+    assert_int_equal(figures.waited.sum_us, 2000);
+    assert_int_equal(figures.worked.counts[0], 1);
+}
