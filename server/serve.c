@@ -44,6 +44,10 @@ const struct option_spec serve_options[] = {
      "port of the device API, reserved: this version serves no devices", 0, 65535},
     {"threads", OPTION_INT, "0", "event loops; 0: one per core", 0, MAX_THREADS},
     {"max-connections", OPTION_INT, "20000", "open connections; further ones wait", 1, 1000000},
+    {"max-connections-per-address", OPTION_INT, "0",
+     "of one address (IPv6: one /64); further ones are closed; 0: no limit", 0, 1000000},
+    {"max-handshakes", OPTION_INT, "1000",
+     "TLS handshakes under way per thread; further connections wait; 0: no limit", 0, 1000000},
     {"tls-cert-file", OPTION_TEXT, "", "certificate chain to serve instead of our own (PEM)", 0, 0},
     {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
     {"tls-cert-lifetime-seconds", OPTION_INT, "31536000",
@@ -268,16 +272,19 @@ static void open_loops(struct server *s)
 static int open_listener(struct server *s, char **ret_error)
 {
     return listener_new(
-        &(struct listener_options){.address = option_text(s->options, "bind-address"),
-                                   .port = (int) option_int(s->options, "secure-port"),
-                                   .tls = s->tls,
-                                   .loops = s->loops,
-                                   .n_loops = s->n_loops,
-                                   .max_connections =
-                                       (size_t) option_int(s->options, "max-connections"),
-                                   .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
-                                   .on_accept = api_server_accept,
-                                   .arg = s->door},
+        &(struct listener_options){
+            .address = option_text(s->options, "bind-address"),
+            .port = (int) option_int(s->options, "secure-port"),
+            .tls = s->tls,
+            .loops = s->loops,
+            .n_loops = s->n_loops,
+            .max_connections = (size_t) option_int(s->options, "max-connections"),
+            .max_connections_per_address =
+                (size_t) option_int(s->options, "max-connections-per-address"),
+            .max_handshakes = (size_t) option_int(s->options, "max-handshakes"),
+            .handshake_timeout_ms = HANDSHAKE_TIMEOUT_MS,
+            .on_accept = api_server_accept,
+            .arg = s->door},
         &s->listener, ret_error);
 }
 

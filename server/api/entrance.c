@@ -262,6 +262,8 @@ static void receive(struct door *door, struct http_exchange *x, bool was_asked)
             hold_refusal(door, x);
         return;
     }
+    if (!str_is(v->real.name, USER_ANONYMOUS))
+        http_trust_peer(x);
     api_metrics_login(door->metrics, LOGIN_SUCCESS, v->real.name);
     if (admit(v, &st) < 0)
         visit_refuse(v, &st);
