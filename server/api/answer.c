@@ -182,7 +182,8 @@ static void keep_response(struct visit *v)
     if (v->record.level < AUDIT_REQUEST_RESPONSE)
         return;
     BUF_AUTO text = {0};
-    for (size_t i = 0; i < r->n_slices; i++)
+    /* What is too long is not shown: no need to copy more than shows it. */
+    for (size_t i = 0; i < r->n_slices && text.n <= AUDIT_MAX_BODY_BYTES; i++)
         buf_append_str(&text, r->body[i].s);
     v->record.response_body = arena_str(v->arena, buf_str(&text));
 }

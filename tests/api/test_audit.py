@@ -159,6 +159,11 @@ def test_levels_of_a_policy():
         assert status == 201 and events[-1]["requestObject"]["metadata"] == {"name": other}, events
         status, _, events = a.ask("POST", f"{NS}/configmaps", '{"metadata":', n=2, Content_Type="application/json")
         assert status == 400 and "requestObject" not in events[-1], events
+        # A body too large for the log.
+        for i in range(3):
+            a.server.ok("POST", f"{NS}/configmaps", configmap(unique("large"), {"k": "x" * 100_000}))
+        _, _, events = a.ask("GET", f"{NS}/configmaps", n=2)
+        assert "responseObject" not in events[-1] and events[-1]["annotations"]["audit.k8s.io/truncated"] == "true", events[-1]["annotations"]
         # What a rule hides leaves no line behind.
         status, headers, _ = a.server.exchange("GET", "/version")
         a.server.exchange("GET", f"{NS}/configmaps/unseen")
@@ -193,7 +198,9 @@ def test_secrets_are_never_shown():
             **{"Content-Type": APPLY})
         watched = next(s.watch(f"{secrets}?watch=1&timeoutSeconds=5"))
         assert watched["object"]["metadata"]["name"] == "s"
-        status, data = ask("POST", f"/api/v1/namespaces/{ns}/serviceaccounts/default/token",
+        accounts = f"/api/v1/namespaces/{ns}/serviceaccounts"
+        wait_until(lambda: s.request("GET", f"{accounts}/default")[0] == 200, what="the account")
+        status, data = ask("POST", f"{accounts}/default/token",
                            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
         token = json.loads(data).get("status", {}).get("token") if status == 201 else None
         assert status == 201 and token, (status, data)

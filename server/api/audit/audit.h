@@ -22,6 +22,9 @@ int audit_reload(struct audit *a, char **ret_error);
 /* Writes what is queued and closes. NULL allowed. */
 void audit_close(struct audit *a);
 
+/* Larger bodies are left out, and the annotation audit.k8s.io/truncated says so. */
+#define AUDIT_MAX_BODY_BYTES ((size_t) 256 * 1024)
+
 enum audit_level { AUDIT_NONE, AUDIT_METADATA, AUDIT_REQUEST, AUDIT_REQUEST_RESPONSE };
 enum audit_stage {
     AUDIT_REQUEST_RECEIVED,

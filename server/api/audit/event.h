@@ -4,8 +4,6 @@
 
 #include "api/audit/audit.h"
 
-/* Larger bodies are left out, and the annotation audit.k8s.io/truncated says so. */
-#define AUDIT_MAX_BODY_BYTES ((size_t) 256 * 1024)
 /* Of webhooks, in one event; further ones are left out. */
 #define AUDIT_MAX_ANNOTATIONS 64
 
