@@ -147,9 +147,11 @@ static int sign(const struct task *t, const struct object_place *at)
         add_failure(t, reason);
     }
     const int r = objects_update(t->ctx, t->arena, at, "status", t->csr, NULL);
-    if (r == 0)
-        log_info(pem.n ? "certificate issued" : "certificate refused", LOG_STR("request", at->name),
-                 LOG_STR("reason", reason));
+    if (r == 0 && pem.n)
+        log_info("certificate issued", LOG_STR("request", at->name));
+    else if (r == 0)
+        log_warning("no certificate issued", LOG_STR("request", at->name),
+                    LOG_STR("reason", reason));
     return r == -ENOENT ? 0 : r;
 }
 
