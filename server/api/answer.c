@@ -52,7 +52,7 @@ static size_t total_bytes(const struct slice *slices, size_t n)
     return total;
 }
 
-/* The visit's memory may go with the exchange: it is finished first. */
+/* What the visit refers to may go with the exchange: it is finished first. */
 static void reply(struct visit *v, int code, const struct answer_headers *h, struct slice *body,
                   size_t n_slices)
 {
@@ -190,7 +190,7 @@ static void keep_response(struct visit *v)
 
 static void on_watch_end(void *arg)
 {
-    visit_finish(arg, 200, 0);
+    visit_end_stream(arg);
 }
 
 void visit_reply_call(struct visit *v)

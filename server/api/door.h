@@ -20,6 +20,7 @@ void documents_unref(struct documents *d);
 DEFINE_CLEANUP(struct documents *, documents_unref)
 
 #define DOOR_SPARE_ARENAS 32
+#define DOOR_SPARE_VISITS 32
 
 struct door {
     struct api_server *server;
@@ -37,6 +38,8 @@ struct door {
     size_t n_held;
     struct arena *spare_arenas[DOOR_SPARE_ARENAS]; /* of writes that are over */
     size_t n_spare_arenas;
+    struct visit *spare_visits[DOOR_SPARE_VISITS];
+    size_t n_spare_visits;
 };
 
 /* With a reference. */

@@ -9,6 +9,8 @@
 
 /* Refusals held back at once; beyond it they go out without delay. */
 #define DOOR_MAX_HELD 1024
+/* Times that an issuer is asked about one login: files read again make its answer be forgotten. */
+#define LOGIN_MAX_ASKED 4
 
 /* ---- what is asked ------------------------------------------------------------------------ */
 
@@ -89,7 +91,7 @@ static void fill_record(struct visit *v)
     audit_emit(v->door->audit, a, AUDIT_REQUEST_RECEIVED);
 }
 
-static void receive(struct door *door, struct http_exchange *x, bool was_asked);
+static void receive(struct door *door, struct http_exchange *x, unsigned n_asked);
 
 /* ---- logins ------------------------------------------------------------------------------- */
 
@@ -100,6 +102,7 @@ struct login {
     struct http_exchange *exchange; /* NULL: the peer is gone */
     struct arena *arena;
     struct str token;
+    unsigned n_asked;
     struct loop_timer *timer;
 };
 
@@ -109,14 +112,15 @@ static void on_login_peer_gone(void *arg)
     l->exchange = NULL;
 }
 
-static struct login *login_new(struct door *door, struct http_exchange *x)
+static struct login *login_new(struct door *door, struct http_exchange *x,
+                               void (*on_peer_gone)(void *arg))
 {
     struct login *l = NEW(struct login);
     list_init(&l->link);
     l->door = door;
     l->exchange = x;
     l->arena = arena_new();
-    http_on_closed(x, on_login_peer_gone, l);
+    http_on_closed(x, on_peer_gone, l);
     return l;
 }
 
@@ -136,9 +140,10 @@ static void on_login_asked(void *arg)
 {
     struct login *l = arg;
     struct door *door = l->door;
+    unsigned n_asked = l->n_asked;
     struct http_exchange *x = login_free(l);
     if (x)
-        receive(door, x, true);
+        receive(door, x, n_asked);
 }
 
 /* Whatever comes of it, the authenticator remembers it for the moment that follows. */
@@ -151,9 +156,10 @@ static void ask_issuer(void *arg)
     loop_post(l->door->loop, on_login_asked, l);
 }
 
-static bool begin_asking(struct door *door, struct http_exchange *x)
+static bool begin_asking(struct door *door, struct http_exchange *x, unsigned n_asked)
 {
-    struct login *l = login_new(door, x);
+    struct login *l = login_new(door, x, on_login_peer_gone);
+    l->n_asked = n_asked + 1;
     l->token = arena_str(l->arena, access_bearer_token(http_request(x)));
     if (workers_run(door->workers, ask_issuer, l) == 0)
         return true;
@@ -184,6 +190,15 @@ static void on_held_long_enough(void *arg)
         refuse_login(door, x);
 }
 
+/* Its timer would outlive the loop if the server ended now. */
+static void on_held_peer_gone(void *arg)
+{
+    struct login *l = arg;
+    l->exchange = NULL;
+    l->door->n_held--;
+    (void) login_free(l);
+}
+
 /* Guessing is slow: each failure of an address holds its next answer back longer. */
 static void hold_refusal(struct door *door, struct http_exchange *x)
 {
@@ -193,7 +208,7 @@ static void hold_refusal(struct door *door, struct http_exchange *x)
         refuse_login(door, x);
         return;
     }
-    struct login *l = login_new(door, x);
+    struct login *l = login_new(door, x, on_held_peer_gone);
     door->n_held++;
     list_append(&door->held, &l->link);
     l->timer = loop_timer_new(door->loop, on_held_long_enough, l);
@@ -248,8 +263,8 @@ static int admit(struct visit *v, struct status *st)
     return r < 0 ? r : authorize(v, st);
 }
 
-/* was_asked: whoever decides about its token has just been. */
-static void receive(struct door *door, struct http_exchange *x, bool was_asked)
+/* n_asked: how often whoever decides about its token has been. */
+static void receive(struct door *door, struct http_exchange *x, unsigned n_asked)
 {
     struct visit *v = visit_new(door, x);
     struct status st;
@@ -258,7 +273,7 @@ static void receive(struct door *door, struct http_exchange *x, bool was_asked)
         access_authenticate(api_authenticator(door->api), http_request(x), false, &v->real, &st);
     if (r < 0) {
         visit_free(v);
-        if (r != -EAGAIN || was_asked || !begin_asking(door, x))
+        if (r != -EAGAIN || n_asked == LOGIN_MAX_ASKED || !begin_asking(door, x, n_asked))
             hold_refusal(door, x);
         return;
     }
@@ -273,5 +288,5 @@ static void receive(struct door *door, struct http_exchange *x, bool was_asked)
 
 void door_on_request(void *ctx, struct http_exchange *x)
 {
-    receive(ctx, x, false);
+    receive(ctx, x, 0);
 }

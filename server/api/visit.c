@@ -24,8 +24,31 @@ static void give_arena_back(struct door *door, struct arena *a)
     door->spare_arenas[door->n_spare_arenas++] = a;
 }
 
+/* Not in the exchange's memory: that goes with the answer, the visit a little later. */
+static struct visit *take_visit(struct door *door)
+{
+    if (!door->n_spare_visits)
+        return NEW(struct visit);
+    struct visit *v = door->spare_visits[--door->n_spare_visits];
+    *v = (struct visit){0};
+    return v;
+}
+
+static void unref(struct visit *v)
+{
+    struct door *door = v->door;
+    if (--v->refs)
+        return;
+    if (door->n_spare_visits == DOOR_SPARE_VISITS)
+        mem_free(v);
+    else
+        door->spare_visits[door->n_spare_visits++] = v;
+}
+
 void door_done(struct door *door)
 {
+    while (door->n_spare_visits)
+        mem_free(door->spare_visits[--door->n_spare_visits]);
     while (door->n_spare_arenas)
         arena_free(door->spare_arenas[--door->n_spare_arenas]);
 }
@@ -57,12 +80,12 @@ struct visit *visit_new(struct door *door, struct http_exchange *x)
     const struct clock *clock = api_clock(door->api);
     bool is_read = r->method == HTTP_GET || r->method == HTTP_HEAD;
     struct arena *own = is_read ? NULL : take_arena(door);
-    struct arena *a = own ? own : http_arena(x);
-    struct visit *v = ARENA_NEW(a, struct visit);
+    struct visit *v = take_visit(door);
     v->door = door;
+    v->refs = 1;
     v->exchange = x;
     v->own_arena = own;
-    v->arena = a;
+    v->arena = own ? own : http_arena(x);
     v->began_us = clock->monotonic_us(clock);
     v->record.received_us = clock->wall_us(clock);
     choose_id(v, r);
@@ -73,11 +96,10 @@ struct visit *visit_new(struct door *door, struct http_exchange *x)
 
 void visit_free(struct visit *v)
 {
-    struct door *door = v->door;
-    struct arena *own = v->own_arena;
     if (v->call.api)
         call_done(&v->call);
-    give_arena_back(door, own);
+    give_arena_back(v->door, v->own_arena);
+    unref(v);
 }
 
 /* ---- on the record ------------------------------------------------------------------------ */
@@ -130,6 +152,7 @@ void visit_begin_stream(struct visit *v)
 {
     const struct clock *clock = api_clock(v->door->api);
     measure(v, v->call.registry);
+    v->refs++;
     v->measure.is_long_running = true;
     v->record.code = 200;
     v->record.stage_us = v->record.received_us + clock->monotonic_us(clock) - v->began_us;
@@ -166,6 +189,12 @@ void visit_finish(struct visit *v, int code, size_t n_bytes)
     if (access_log_wants(duration_us, v->measure.is_long_running))
         log_access(v, code, n_bytes, duration_us);
     fairness_leave(v->door->fairness, &v->place);
+}
+
+void visit_end_stream(struct visit *v)
+{
+    visit_finish(v, 200, 0);
+    unref(v);
 }
 
 void visit_refuse(struct visit *v, const struct status *st)

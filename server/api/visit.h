@@ -18,6 +18,7 @@ struct answer_headers {
 
 struct visit {
     struct door *door;
+    unsigned refs;
     struct http_exchange *exchange; /* NULL: the peer is gone */
     struct arena *arena;
     struct arena *own_arena; /* of what may outlive its exchange: all but reads; NULL: `arena` is
@@ -35,7 +36,8 @@ struct visit {
 };
 
 struct visit *visit_new(struct door *door, struct http_exchange *x);
-/* After it was answered, or when nobody waits for an answer any more. */
+/* After it was answered, or when nobody waits for an answer any more. A stream keeps it until it
+ * ends. */
 void visit_free(struct visit *v);
 /* What it may do has been settled: does it. Frees the visit in the end. */
 void visit_handle(struct visit *v);
@@ -50,8 +52,9 @@ void visit_reply_document(struct visit *v, struct document_reply *d);
 /* What its call came to. */
 void visit_reply_call(struct visit *v);
 
-/* A watch begins: from here on it is long-running. */
+/* A watch begins: from here on it is long-running, until visit_end_stream(). */
 void visit_begin_stream(struct visit *v);
+void visit_end_stream(struct visit *v);
 /* The answer is on its way (or never will be, code 0): leaves its place, is recorded and counted.
  */
 void visit_finish(struct visit *v, int code, size_t n_bytes);
