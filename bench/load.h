@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 
 #include "base/buf.h"
+#include "load_hpack.h"
 
 struct request {
     struct str method, path, content_type, body;
@@ -47,6 +48,7 @@ struct connection {
     SSL *ssl;
     const struct protocol *protocol;
     void *session;
+    struct hpack hpack;
     struct buf in, out;
     struct flight *flights;
     size_t n_flights, n_under_way, n_watches_wanted;

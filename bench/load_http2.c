@@ -5,7 +5,7 @@
 
 #define WINDOW_BYTES (1 << 30)
 #define GATHER_BYTES ((size_t) 16 * 1024)
-#define MAX_REQUEST_HEADERS 9
+#define FRAME_HEAD_BYTES 9
 
 static int on_header(nghttp2_session *s, const nghttp2_frame *frame, const uint8_t *name,
                      size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags, void *user)
@@ -97,29 +97,53 @@ static nghttp2_nv field(const char *name, struct str value)
                         value.n, NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
 
+/* The library keeps the stream; what its headers are on the wire is rewrite()'s affair. */
 static void submit(struct connection *c, struct flight *f)
 {
     const struct request *r = f->request;
-    nghttp2_nv headers[MAX_REQUEST_HEADERS];
-    char length[24];
-    size_t n = 0;
-    headers[n++] = field(":method", r->method);
-    headers[n++] = field(":scheme", STR("https"));
-    headers[n++] = field(":authority", STR("localhost"));
-    headers[n++] = field(":path", r->path);
-    headers[n++] = field("user-agent", STR("load"));
-    headers[n++] = field("accept", STR("application/json"));
-    if (c->load->options.authorization)
-        headers[n++] = field("authorization", str_of(c->load->options.authorization));
-    if (r->body.n) {
-        (void) snprintf(length, sizeof(length), "%zu", r->body.n);
-        headers[n++] = field("content-type", r->content_type);
-        headers[n++] = field("content-length", str_of(length));
-    }
+    const nghttp2_nv headers[] = {field(":method", r->method), field(":scheme", STR("https")),
+                                  field(":authority", STR("localhost")), field(":path", r->path)};
     nghttp2_data_provider body = {.source.ptr = f, .read_callback = read_body};
-    f->stream = nghttp2_submit_request(c->session, NULL, headers, n, r->body.n ? &body : NULL, f);
+    f->stream = nghttp2_submit_request(c->session, NULL, headers, N_ELEMENTS(headers),
+                                       r->body.n ? &body : NULL, f);
     if (f->stream < 0)
         load_die("request", nghttp2_strerror(f->stream));
+}
+
+static void encode_request(struct connection *c, const struct request *r, struct buf *b)
+{
+    struct hpack *h = &c->hpack;
+    const char *authorization = c->load->options.authorization;
+    char length[24];
+    hpack_encode(h, b, STR(":method"), r->method, true);
+    hpack_encode(h, b, STR(":scheme"), STR("https"), true);
+    hpack_encode(h, b, STR(":authority"), STR("localhost"), true);
+    hpack_encode(h, b, STR(":path"), r->path, c->load->n_requests_given == 1);
+    hpack_encode(h, b, STR("user-agent"), STR("load"), true);
+    hpack_encode(h, b, STR("accept"), STR("application/json"), true);
+    if (authorization)
+        hpack_encode(h, b, STR("authorization"), str_of(authorization), true);
+    if (r->body.n) {
+        (void) snprintf(length, sizeof(length), "%zu", r->body.n);
+        hpack_encode(h, b, STR("content-type"), r->content_type, true);
+        hpack_encode(h, b, STR("content-length"), str_of(length), false);
+    }
+}
+
+/* Appends a HEADERS frame with the library's flags and stream and our own compression. */
+static void rewrite(struct connection *c, const uint8_t *frame)
+{
+    int32_t stream = (int32_t) (((uint32_t) frame[5] << 24 | (uint32_t) frame[6] << 16 |
+                                 (uint32_t) frame[7] << 8 | frame[8]) &
+                                INT32_MAX);
+    const struct flight *f = nghttp2_session_get_stream_user_data(c->session, stream);
+    size_t at = c->out.n;
+    buf_append(&c->out, frame, FRAME_HEAD_BYTES);
+    encode_request(c, f->request, &c->out);
+    size_t n = c->out.n - at - FRAME_HEAD_BYTES;
+    c->out.p[at] = (char) (n >> 16);
+    c->out.p[at + 1] = (char) (n >> 8);
+    c->out.p[at + 2] = (char) n;
 }
 
 static void http2_collect(struct connection *c)
@@ -134,7 +158,10 @@ static void http2_collect(struct connection *c)
             load_die("send", nghttp2_strerror((int) n));
         if (n == 0)
             return;
-        buf_append(&c->out, p, (size_t) n);
+        if (n > FRAME_HEAD_BYTES && p[3] == NGHTTP2_HEADERS)
+            rewrite(c, p);
+        else
+            buf_append(&c->out, p, (size_t) n);
     }
 }
 
