@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "api/user.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "controllers/conditions.h"
@@ -102,6 +103,17 @@ static void set_times(const struct task *t, struct pki_request_terms *terms)
     terms->not_after_s = valid_s < SHORT_S ? now_s + valid_s : terms->not_before_s + valid_s;
 }
 
+/* Admission refuses such requests; one that came some other way gets nothing either. */
+static bool asks_for_everything(const struct task *t, const struct pki_request *request)
+{
+    struct str *groups = NULL;
+    const size_t n = pki_request_organizations(t->arena, request, &groups);
+    for (size_t i = 0; i < n; i++)
+        if (str_is(groups[i], GROUP_MASTERS))
+            return true;
+    return false;
+}
+
 /* The certificate as PEM; else STR_NONE, and why in *ret_reason. */
 static struct str issue(const struct task *t, struct str *ret_reason)
 {
@@ -115,6 +127,10 @@ static struct str issue(const struct task *t, struct str *ret_reason)
         return STR_NONE;
     set_times(t, &terms);
     int r = pki_request_parse(decoded(t->arena, json_get(spec, STR("request"))), &request, &reason);
+    if (r == 0 && asks_for_everything(t, request)) {
+        *ret_reason = STR("use of " SIGNER " signer with " GROUP_MASTERS " group is not allowed");
+        return STR_NONE;
+    }
     if (r == 0)
         r = pki_request_sign(request, &terms, t->ctx->ca_cert, t->ctx->ca_key, &certificate,
                              &reason);

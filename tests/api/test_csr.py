@@ -247,6 +247,32 @@ def test_an_approval_by_patch(s):
     r.wait_for_certificate()
 
 
+def test_apply_in_both_ways(s):
+    for version in ("old", "new"):
+        for options in ([], ["--server-side"]):
+            r = Request(s, "/CN=robot")
+            for label in ("a", "b"):
+                wanted = r.object()
+                wanted["metadata"]["labels"] = {"l": label}
+                s.kubectl("apply", *options, "-f", "-", input=json.dumps(wanted), version=version)
+                got = r.get()
+                assert got["metadata"]["labels"] == {"l": label} and got["spec"] == {**wanted["spec"], "username": "seth-admin", "groups": got["spec"]["groups"]}
+
+
+def test_who_owns_what(s):
+    """Nobody owns the request itself, which cannot change."""
+    r = Request(s, "/CN=robot")
+    wanted = r.object()
+    wanted["metadata"]["labels"] = {"l": "a"}
+    s.ok("POST", CSRS, wanted)
+    assert r.approve()[0] == 200
+    r.wait_for_certificate()
+    owners = {e.get("subresource"): e["fieldsV1"] for e in r.get()["metadata"]["managedFields"]}
+    assert owners.keys() == {None, "approval", "status"} and owners["status"] == {"f:status": {"f:certificate": {}}}
+    assert owners[None] == {"f:metadata": {"f:labels": {".": {}, "f:l": {}}}}
+    assert list(owners["approval"]["f:status"]) == ["f:conditions"]
+
+
 def test_requests_of_one_signer(s):
     signer = f"example.org/{unique('signer')}"
     r, other = Request(s, "/CN=robot"), Request(s, "/CN=robot")

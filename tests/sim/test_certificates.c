@@ -24,6 +24,15 @@ static const char request[] =
     "YW4wVGNqc2J3SWdPRVBSbk5XawpmMXFGM1NGOFdZQlVyQTJxWjVDVUN6ME5wbmlEQnhIRll2VT0KLS0tLS1FTkQgQ0VS"
     "VElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
 
+/* O = dev, O = system:masters, CN = jane. */
+static const char masters_request[] =
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlId01JR1lBZ0VBTURZeEREQUtCZ05WQkFvTUEyUmxk"
+    "akVYTUJVR0ExVUVDZ3dPYzNsemRHVnRPbTFoYzNSbApjbk14RFRBTEJnTlZCQU1NQkdwaGJtVXdXVEFUQmdjcWhrak9Q"
+    "UUlCQmdncWhrak9QUU1CQndOQ0FBVHdOZTRHCi9aazlaUlpyZWNGaVVOM3NIUU9UK3VLaFJLbmV5clNBdGJFVmxRcDBH"
+    "aG9YM0doWlBVNGFaMXBXa01PZzA0eVUKWEVGRFFlRzZTL3Y2b0o3Z29BQXdDZ1lJS29aSXpqMEVBd0lEUndBd1JBSWdM"
+    "S3Bxa05Oc2VCQmsrRG10cE1qawpsZzBMcUpuYjFBM3ZDKzd2RDZQZHNsNENJQ0pXVDNNWmltZlA0aXdlR1pjN0pEMUt2"
+    "VlpIMzVzNStzdnB4TmxUCmlRK1cKLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==";
+
 static const struct controller *const both[] = {&certificates_controller,
                                                 &certificate_cleanup_controller, NULL};
 
@@ -58,14 +67,20 @@ static void scene_done(struct scene *s)
     CLEANUP(scene_done) struct scene s; \
     scene_init(&s, 1)
 
-static void make(struct scene *s, const char *name, const char *signer, const char *more)
+static void make_of(struct scene *s, const char *name, const char *pem, const char *signer,
+                    const char *more)
 {
     ARENA_AUTO a = arena_new();
     struct str text = arena_printf(a,
                                    "{'metadata':{'name':'%s'},'spec':{'request':'%s','signerName':"
                                    "'%s','usages':['client auth'%s}}",
-                                   name, request, signer, more);
+                                   name, pem, signer, more);
     assert_int_equal(world_create(&s->w, KIND, NULL, text.p), 0);
+}
+
+static void make(struct scene *s, const char *name, const char *signer, const char *more)
+{
+    make_of(s, name, request, signer, more);
 }
 
 static void decide(struct scene *s, const char *name, const char *type)
@@ -189,6 +204,17 @@ TEST(a_usage_that_clients_do_not_have_fails)
     assert_true(str_is(json_get_str(failed, STR("message")),
                        "invalid usage for client certificate: server auth"));
     assert_true(str_is(json_get_str(failed, STR("reason")), "SignerValidationFailure"));
+}
+
+TEST(nobody_is_signed_into_system_masters)
+{
+    SCENE;
+    make_of(&s, "r", masters_request, CLIENT, "]");
+    decide(&s, "r", "Approved");
+    world_pass(&s.w, 0);
+    assert_null(issued(&s, "r"));
+    assert_true(str_is(json_get_str(condition(&s, "r", "Failed"), STR("message")),
+                       "use of " CLIENT " signer with system:masters group is not allowed"));
 }
 
 TEST(a_server_that_fails_now_and_then_delays_at_most)

@@ -84,7 +84,11 @@ static int build_applied(struct call *c, const struct json *old, struct json **r
 {
     struct patch *p = patch_of(c);
     const struct json *config = p->value;
+    static const char *const status_alone[] = {"status", NULL};
     struct managed_options options = write_managed_options(c);
+    /* What a kind never lets change later must get into a new object all the same. */
+    if (!old && options.reset_fields)
+        options.reset_fields = status_alone;
     int r = check_applied_type(c, config);
     if (r == 0)
         r = body_check_duplicates(c, p->duplicates);

@@ -147,7 +147,6 @@ TEST(what_is_no_request_is_refused)
 
 TEST(bytes_behind_the_request_are_refused)
 {
-    ARENA_AUTO a = arena_new();
     EVP_PKEY_AUTO *key = EVP_EC_gen("P-256");
     X509_REQ_AUTO *r = request_of(key, jane, N_ELEMENTS(jane));
     assert_true(X509_REQ_sign(r, key, EVP_sha256()) > 0);
