@@ -390,6 +390,11 @@ static struct json write_level(struct arena *a, const struct fieldset *set, bool
     return value;
 }
 
+struct json fieldset_node_to_json(struct arena *a, const struct fieldset_node *node)
+{
+    return write_level(a, node->children, node->is_member);
+}
+
 struct json fieldset_to_json(struct arena *a, const struct fieldset *set)
 {
     return write_level(a, set, /* is_member= */ false);

@@ -80,6 +80,10 @@ bool fieldset_json_is(const struct json *fields_v1, const struct fieldset *set);
 /* Takes the members of the set out of canonical FieldsV1, as fieldset_difference() does; copies
  * what it changes. False when none was there. */
 bool fieldset_json_take(struct arena *a, const struct fieldset *set, struct json *fields_v1);
+/* The same for fieldset_union(). False when all were there. */
+bool fieldset_json_add(struct arena *a, const struct fieldset *set, struct json *fields_v1);
+/* What stands behind the node's element in FieldsV1. */
+struct json fieldset_node_to_json(struct arena *a, const struct fieldset_node *node);
 /* Whether fieldset_reconcile() would leave FieldsV1 as it is. */
 bool fieldset_json_fits(const struct json *fields_v1, const struct schema *schema);
 

@@ -113,6 +113,67 @@ bool fieldset_json_take(struct arena *a, const struct fieldset *set, struct json
     return take_below(a, set, fields_v1);
 }
 
+/* ---- adding ------------------------------------------------------------------------------- */
+
+static bool add_node(struct arena *a, const struct fieldset_node *node, struct json *fields);
+
+static void insert_member(struct arena *a, struct json *object, size_t at, struct json_member m)
+{
+    (void) json_append_member(a, object, STR(""), json_null());
+    struct json_member *place = object->members + at;
+    memmove(place + 1, place, (object->n - 1 - at) * sizeof(*place));
+    *place = m;
+}
+
+static size_t place_of(const struct json *fields, struct str element)
+{
+    size_t at = fields->n && is_member(fields);
+    while (at < fields->n && element_compare(json_str(&fields->members[at].key), element) < 0)
+        at++;
+    return at;
+}
+
+static bool add_below(struct arena *a, const struct fieldset *set, struct json *fields)
+{
+    bool is_own = false;
+    for (uint32_t i = 0; set && i < set->n; i++) {
+        const struct fieldset_node *node = &set->nodes[i];
+        const struct json *found = json_get(fields, node->element);
+        struct json below = found ? *found : json_null();
+        if (found && !add_node(a, node, &below))
+            continue;
+        if (!is_own)
+            json_unshare(a, fields, set->n - i);
+        is_own = true;
+        if (found)
+            *json_get(fields, node->element) = below;
+        else
+            insert_member(
+                a, fields, place_of(fields, node->element),
+                (struct json_member){json_string(node->element), fieldset_node_to_json(a, node)});
+    }
+    return is_own;
+}
+
+static bool add_node(struct arena *a, const struct fieldset_node *node, struct json *fields)
+{
+    bool was_member = is_member(fields);
+    bool had_mark = was_member && fields->n;
+    bool is_changed = add_below(a, node->children, fields);
+    bool needs_mark = (was_member || node->is_member) && !had_mark && fields->n;
+    if (!needs_mark)
+        return is_changed;
+    if (!is_changed)
+        json_unshare(a, fields, 1);
+    insert_member(a, fields, 0, (struct json_member){json_string(STR(".")), json_object()});
+    return true;
+}
+
+bool fieldset_json_add(struct arena *a, const struct fieldset *set, struct json *fields_v1)
+{
+    return add_below(a, set, fields_v1);
+}
+
 /* ---- size --------------------------------------------------------------------------------- */
 
 /* Nodes counted up to the limit, never further. */

@@ -368,16 +368,19 @@ bool managed_may_own(const struct managed_entry *e, const struct fieldset *set)
     return !e->fields || !fieldset_is_small(set) || fieldset_json_has_any(e->fields, set);
 }
 
-/* Few fields are taken out of stored ones without parsing these. False: not done that way. */
-static bool take_stored(struct managed_list *list, struct managed_entry *e,
-                        const struct fieldset *lost)
+/* Few fields are taken out of stored ones, or added, without parsing these. False: not done that
+ * way. */
+static bool change_stored(struct managed_list *list, struct managed_entry *e,
+                          const struct fieldset *set,
+                          bool (*change)(struct arena *a, const struct fieldset *set,
+                                         struct json *fields_v1))
 {
-    if (!e->fields || !fieldset_is_small(lost) ||
+    if (!e->fields || !fieldset_is_small(set) ||
         (list->reconciles && !fieldset_json_fits(e->fields, list->schema)))
         return false;
-    struct json rest = *e->fields;
-    if (fieldset_json_take(list->arena, lost, &rest)) {
-        e->fields = json_new(list->arena, rest);
+    struct json fields = *e->fields;
+    if (change(list->arena, set, &fields)) {
+        e->fields = json_new(list->arena, fields);
         e->stored = NULL;
         e->set = NULL;
     }
@@ -391,7 +394,7 @@ void managed_release(struct managed_list *list, const struct fieldset_difference
     for (size_t i = list->n; i-- > 0;) {
         struct managed_entry *e = &list->entries[i];
         for (size_t k = 0; k < N_ELEMENTS(lost) && e != skip; k++) {
-            if (!managed_may_own(e, lost[k]) || take_stored(list, e, lost[k]))
+            if (!managed_may_own(e, lost[k]) || change_stored(list, e, lost[k], fieldset_json_take))
                 continue;
             const struct fieldset *set = managed_set(list, e);
             struct fieldset *rest = fieldset_difference(list->arena, set, lost[k]);
@@ -427,7 +430,7 @@ void managed_take_over(struct managed_list *list, const struct fieldset_differen
     if (!own) {
         own = managed_add(list, *by);
         managed_set_fields(own, difference->changed);
-    } else {
+    } else if (!change_stored(list, own, difference->changed, fieldset_json_add)) {
         managed_set_fields(
             own, fieldset_union(list->arena, managed_set(list, own), difference->changed));
     }

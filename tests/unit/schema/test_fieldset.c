@@ -349,13 +349,16 @@ TEST(obeys_the_laws_of_sets)
         assert_int_equal(fieldset_json_has_all(&stored, y),
                          fieldset_is_empty(fieldset_difference(a, y, x)));
         const struct fieldset *rest = fieldset_difference(a, x, y);
-        struct json expected = fieldset_to_json(a, rest);
+        struct json expected = fieldset_to_json(a, rest), more = stored;
+        struct json expected_more = fieldset_to_json(a, all);
         assert_int_equal(fieldset_json_take(a, y, &stored), !fieldset_equal(x, rest));
         assert_true(json_identical(&stored, &expected));
+        assert_int_equal(fieldset_json_add(a, y, &more), !fieldset_equal(x, all));
+        assert_true(json_identical(&more, &expected_more));
     }
 }
 
-TEST(takes_fields_out_of_stored_ones_as_out_of_a_set)
+TEST(changes_stored_fields_as_it_changes_a_set)
 {
     static const char *const sets[] = {
         "{}",
@@ -372,13 +375,16 @@ TEST(takes_fields_out_of_stored_ones_as_out_of_a_set)
     for (size_t i = 0; i < N_ELEMENTS(sets); i++) {
         for (size_t k = 0; k < N_ELEMENTS(sets); k++) {
             struct fieldset *from = set_of(a, sets[i]), *lost = set_of(a, sets[k]);
-            struct json stored = fieldset_to_json(a, from), kept = stored;
+            struct json stored = fieldset_to_json(a, from), kept = stored, more = stored;
             struct str before = json_text(a, &stored);
             struct fieldset *rest = fieldset_difference(a, from, lost);
             bool is_changed = fieldset_json_take(a, lost, &kept);
             struct json expected = fieldset_to_json(a, rest);
             assert_int_equal(is_changed, !fieldset_equal(from, rest));
             assert_true(json_identical(&kept, &expected));
+            (void) fieldset_json_add(a, lost, &more);
+            expected = fieldset_to_json(a, fieldset_union(a, from, lost));
+            assert_true(json_identical(&more, &expected));
             assert_true(str_eq(json_text(a, &stored), before));
             assert_int_equal(fieldset_json_is(&stored, lost), fieldset_equal(from, lost));
         }
