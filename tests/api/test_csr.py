@@ -4,11 +4,12 @@ import base64
 import datetime
 import http.client
 import json
+import os
 import re
 import ssl
 import subprocess
 
-from seth import Server, unique, wait_until
+from seth import KUBECTLS, TOP, Server, unique, wait_until
 
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 CLIENT = "kubernetes.io/kube-apiserver-client"
@@ -110,6 +111,17 @@ def test_with_the_old_kubectl(s):
 
 def test_with_the_new_kubectl(s):
     check_way(s, "new")
+
+
+def test_as_the_manual_says(s):
+    manual = (TOP / "docs/SECURITY.md").read_text()
+    script = re.search(r"## Certificates for people.*?```sh\n(.*?)```", manual, re.S).group(1)
+    directory = s.dir / unique("manual")
+    directory.mkdir()
+    variables = {**os.environ, "HOME": str(s.dir), "KUBECONFIG": s.kubeconfig, "PATH": f"{KUBECTLS['new'].parent}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-e"], input=script, capture_output=True, text=True, cwd=directory, env=variables, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert valid_seconds(openssl("x509", "-noout", "-text", "-in", str(directory / "jane.pem"))) == 2592000
 
 
 def test_the_certificate_has_the_rights_of_its_names(s):
