@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/x509v3.h>
 
 #include "base/alloc.h"
 #include "net/tls_internal.h"
@@ -47,8 +48,10 @@ static int read_certs(const char *path, const char *what, STACK_OF(X509) * *ret_
         return r;
     STACK_OF(X509) *certs = sk_X509_new_null();
     X509 *x = NULL;
-    while (bio && (x = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL)))
+    while (bio && (x = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL))) {
+        (void) X509_check_purpose(x, -1, 0); /* reads its extensions now, not in every thread */
         sk_X509_push(certs, x);
+    }
     /* The end of the file shows as "no start line"; anything else is a damaged certificate. */
     unsigned long last = ERR_peek_last_error();
     bool is_end = ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;

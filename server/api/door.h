@@ -34,8 +34,7 @@ struct door {
     struct audit *audit; /* NULL: none */
     struct api_metrics *metrics;
     struct request_meter *meter;
-    struct list held; /* refused logins whose answer waits */
-    size_t n_held;
+    size_t n_held;                                 /* refused logins whose answer waits */
     struct arena *spare_arenas[DOOR_SPARE_ARENAS]; /* of writes that are over */
     size_t n_spare_arenas;
     struct visit *spare_visits[DOOR_SPARE_VISITS];
@@ -48,7 +47,5 @@ struct documents *api_server_documents(struct api_server *s);
 /* http_server_options.on_request and on_refused, ctx is the door. */
 void door_on_request(void *door, struct http_exchange *x);
 void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason);
-/* Lets go of answers it holds back, after the exchanges have ended; the loop is to settle then. */
-void door_close(struct door *door);
 /* Frees what the door keeps for calls to come. */
 void door_done(struct door *door);

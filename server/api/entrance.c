@@ -9,8 +9,6 @@
 
 /* Refusals held back at once; beyond it they go out without delay. */
 #define DOOR_MAX_HELD 1024
-/* Times that an issuer is asked about one login: files read again make its answer be forgotten. */
-#define LOGIN_MAX_ASKED 4
 
 /* ---- what is asked ------------------------------------------------------------------------ */
 
@@ -91,18 +89,18 @@ static void fill_record(struct visit *v)
     audit_emit(v->door->audit, a, AUDIT_REQUEST_RECEIVED);
 }
 
-static void receive(struct door *door, struct http_exchange *x, unsigned n_asked);
+static void enter(struct visit *v);
 
 /* ---- logins ------------------------------------------------------------------------------- */
 
 /* A refusal held back, or a login that another server decides: heap, because the peer may go. */
 struct login {
-    struct list link; /* of those the door holds back */
     struct door *door;
     struct http_exchange *exchange; /* NULL: the peer is gone */
     struct arena *arena;
     struct str token;
-    unsigned n_asked;
+    int result; /* of who was asked */
+    struct token_identity identity;
     struct loop_timer *timer;
 };
 
@@ -116,7 +114,6 @@ static struct login *login_new(struct door *door, struct http_exchange *x,
                                void (*on_peer_gone)(void *arg))
 {
     struct login *l = NEW(struct login);
-    list_init(&l->link);
     l->door = door;
     l->exchange = x;
     l->arena = arena_new();
@@ -124,47 +121,20 @@ static struct login *login_new(struct door *door, struct http_exchange *x,
     return l;
 }
 
-static struct http_exchange *login_free(struct login *l)
+static struct http_exchange *login_leave(struct login *l)
 {
-    struct http_exchange *x = l->exchange;
+    struct http_exchange *x = TAKE(l->exchange);
     if (x)
         http_on_closed(x, NULL, NULL);
-    list_remove(&l->link);
-    loop_timer_free(l->timer);
-    arena_free(l->arena);
-    mem_free(l);
     return x;
 }
 
-static void on_login_asked(void *arg)
+static void login_free(struct login *l)
 {
-    struct login *l = arg;
-    struct door *door = l->door;
-    unsigned n_asked = l->n_asked;
-    struct http_exchange *x = login_free(l);
-    if (x)
-        receive(door, x, n_asked);
-}
-
-/* Whatever comes of it, the authenticator remembers it for the moment that follows. */
-static void ask_issuer(void *arg)
-{
-    struct login *l = arg;
-    struct token_identity identity;
-    (void) authenticator_verify(api_authenticator(l->door->api), l->arena, l->token, NULL, 0, true,
-                                &identity);
-    loop_post(l->door->loop, on_login_asked, l);
-}
-
-static bool begin_asking(struct door *door, struct http_exchange *x, unsigned n_asked)
-{
-    struct login *l = login_new(door, x, on_login_peer_gone);
-    l->n_asked = n_asked + 1;
-    l->token = arena_str(l->arena, access_bearer_token(http_request(x)));
-    if (workers_run(door->workers, ask_issuer, l) == 0)
-        return true;
-    (void) login_free(l);
-    return false;
+    (void) login_leave(l);
+    loop_timer_free(l->timer);
+    arena_free(l->arena);
+    mem_free(l);
 }
 
 static void refuse_login(struct door *door, struct http_exchange *x)
@@ -184,7 +154,8 @@ static void on_held_long_enough(void *arg)
 {
     struct login *l = arg;
     struct door *door = l->door;
-    struct http_exchange *x = login_free(l);
+    struct http_exchange *x = login_leave(l);
+    login_free(l);
     door->n_held--;
     if (x)
         refuse_login(door, x);
@@ -196,7 +167,7 @@ static void on_held_peer_gone(void *arg)
     struct login *l = arg;
     l->exchange = NULL;
     l->door->n_held--;
-    (void) login_free(l);
+    login_free(l);
 }
 
 /* Guessing is slow: each failure of an address holds its next answer back longer. */
@@ -210,16 +181,41 @@ static void hold_refusal(struct door *door, struct http_exchange *x)
     }
     struct login *l = login_new(door, x, on_held_peer_gone);
     door->n_held++;
-    list_append(&door->held, &l->link);
     l->timer = loop_timer_new(door->loop, on_held_long_enough, l);
     loop_timer_start(l->timer, delay_ms, 0);
 }
 
-void door_close(struct door *door)
+/* By what was answered, not by what is remembered of it: that may be gone already. */
+static void on_login_asked(void *arg)
 {
-    struct list *item = NULL;
-    while ((item = list_pop_first(&door->held)))
-        (void) login_free(CONTAINER_OF(item, struct login, link));
+    struct login *l = arg;
+    struct http_exchange *x = login_leave(l);
+    if (x && l->result == 0) {
+        struct visit *v = visit_new(l->door, x);
+        v->real = user_copy(v->arena, &l->identity.user);
+        enter(v);
+    } else if (x) {
+        hold_refusal(l->door, x);
+    }
+    login_free(l);
+}
+
+static void ask_issuer(void *arg)
+{
+    struct login *l = arg;
+    l->result = authenticator_verify(api_authenticator(l->door->api), l->arena, l->token, NULL, 0,
+                                     true, &l->identity);
+    loop_post(l->door->loop, on_login_asked, l);
+}
+
+static bool begin_asking(struct door *door, struct http_exchange *x)
+{
+    struct login *l = login_new(door, x, on_login_peer_gone);
+    l->token = arena_str(l->arena, access_bearer_token(http_request(x)));
+    if (workers_run(door->workers, ask_issuer, l) == 0)
+        return true;
+    login_free(l);
+    return false;
 }
 
 /* ---- may they, is there room -------------------------------------------------------------- */
@@ -263,23 +259,14 @@ static int admit(struct visit *v, struct status *st)
     return r < 0 ? r : authorize(v, st);
 }
 
-/* n_asked: how often whoever decides about its token has been. */
-static void receive(struct door *door, struct http_exchange *x, unsigned n_asked)
+/* Who asks is known: the rest of the way. */
+static void enter(struct visit *v)
 {
-    struct visit *v = visit_new(door, x);
     struct status st;
     status_init(&st, v->arena);
-    int r =
-        access_authenticate(api_authenticator(door->api), http_request(x), false, &v->real, &st);
-    if (r < 0) {
-        visit_free(v);
-        if (r != -EAGAIN || n_asked == LOGIN_MAX_ASKED || !begin_asking(door, x, n_asked))
-            hold_refusal(door, x);
-        return;
-    }
     if (!str_is(v->real.name, USER_ANONYMOUS))
-        http_trust_peer(x);
-    api_metrics_login(door->metrics, LOGIN_SUCCESS, v->real.name);
+        http_trust_peer(v->exchange);
+    api_metrics_login(v->door->metrics, LOGIN_SUCCESS, v->real.name);
     if (admit(v, &st) < 0)
         visit_refuse(v, &st);
     else
@@ -288,5 +275,17 @@ static void receive(struct door *door, struct http_exchange *x, unsigned n_asked
 
 void door_on_request(void *ctx, struct http_exchange *x)
 {
-    receive(ctx, x, 0);
+    struct door *door = ctx;
+    struct visit *v = visit_new(door, x);
+    struct status st;
+    status_init(&st, v->arena);
+    int r =
+        access_authenticate(api_authenticator(door->api), http_request(x), false, &v->real, &st);
+    if (r < 0) {
+        visit_free(v);
+        if (r != -EAGAIN || !begin_asking(door, x))
+            hold_refusal(door, x);
+        return;
+    }
+    enter(v);
 }

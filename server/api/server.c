@@ -91,7 +91,6 @@ static void door_open(struct api_server *s, const struct api_server_options *o, 
                        .audit = o->audit,
                        .metrics = o->metrics,
                        .meter = request_meter_new(o->metrics)};
-    list_init(&d->held);
     d->hub = watch_hub_new(s->api, loop);
     d->http = http_server_new(&(struct http_server_options){
         .loop = loop,
@@ -161,7 +160,6 @@ void api_server_close(struct api_server *s)
     for (size_t i = 0; s && i < s->n_doors; i++) {
         watch_hub_drain(s->doors[i].hub);
         http_server_free(s->doors[i].http);
-        door_close(&s->doors[i]);
     }
 }
 
