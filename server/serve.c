@@ -531,6 +531,7 @@ static void settle_loops(struct server *s)
  * answers to them. */
 static void close_parts(struct server *s)
 {
+    fetch_client_stop(s->security.fetch); /* who is waited for need not be any longer */
     if (s->controllers)
         controller_runner_free(s->controllers);
     else
@@ -540,8 +541,7 @@ static void close_parts(struct server *s)
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
     api_server_close(s->door);
-    fetch_client_stop(s->security.fetch); /* who is waited for need not be any longer */
-    workers_settle(s->security.workers);  /* their calls write, and answer to loops */
+    workers_settle(s->security.workers); /* their calls write, and answer to loops */
     if (s->store)
         store_settle(s->store);
     settle_loops(s);

@@ -38,12 +38,25 @@ void door_on_refused(void *door, struct http_exchange *x, int status, struct str
 static void begin_call(struct visit *v);
 static void run_on_worker(struct visit *v);
 
+/* What became of a call whose peer is gone: a write is recorded as done when it is, though its
+ * answer was never made. 0: nothing was decided. */
+static int unanswered_code(const struct call *c)
+{
+    if (c->status.code)
+        return c->status.code;
+    if (c->reply.code)
+        return c->reply.code;
+    if (!c->write.committed || c->write.result < 0)
+        return 0;
+    return c->in.verb == VERB_CREATE ? 201 : 200;
+}
+
 static void end_call(struct visit *v)
 {
     if (v->exchange)
         visit_reply_call(v);
     else
-        visit_finish(v, v->call.status.code ? v->call.status.code : v->call.reply.code, 0);
+        visit_finish(v, unanswered_code(&v->call), 0);
     visit_free(v);
 }
 

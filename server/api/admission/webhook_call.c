@@ -90,16 +90,20 @@ static int fetch_answer_of(const struct webhook_question *q, const struct webhoo
         .max_bytes = WEBHOOK_MAX_ANSWER_BYTES,
     };
     struct str why = STR_NONE;
+    int r = -ETIMEDOUT;
     if (left_ms <= 0)
         why = arena_printf(c->arena, "Post \"%.*s\": context deadline exceeded",
                            STR_ARG(request.url));
-    else if (fetch(webhooks_client(api_webhooks(c->api)), c->arena, &request, ret, &why) == 0) {
+    else
+        r = fetch(webhooks_client(api_webhooks(c->api)), c->arena, &request, ret, &why);
+    if (r == 0) {
         if (ret->status >= 200 && ret->status <= 206)
             return 0;
         why = explain_status(c->arena, ret);
+        r = -EIO;
     }
     *ret_error = arena_printf(c->arena, "failed to call webhook: %.*s", STR_ARG(why));
-    return -EIO;
+    return r;
 }
 
 /* 0, or negative with *ret_error as it stands behind `failed calling webhook "x": `. */
@@ -151,7 +155,10 @@ int webhook_ask(const struct webhook_question *q, const struct webhook *h, const
     if (c->is_dry_run && h->has_side_effects)
         return status_bad_request(&c->status, "admission webhook %.*s does not support dry run",
                                   STR_ARG(status_quote(c->arena, h->name)));
-    if (consult(q, h, k, phase, ret, &error) < 0)
+    int r = consult(q, h, k, phase, ret, &error);
+    if (r == -ECANCELED) /* we gave up, not the webhook: its failurePolicy has no say */
+        return status_fail(&c->status, 503, "ServiceUnavailable", "the server is shutting down");
+    if (r < 0)
         return settle_failure(c, h, error);
     webhook_answer_note(c, h, ret);
     return ret->is_allowed ? 0 : webhook_answer_refuse(c, h, ret);
