@@ -39,7 +39,6 @@ static int fail(char **ret_error, int code, const char *format, const char *deta
     buf_append_str(&b, str_of(format));
     buf_append_str(&b, STR(": "));
     buf_append_str(&b, str_of(detail));
-    buf_append_char(&b, '\0');
     *ret_error = buf_take(&b);
     return code;
 }

@@ -79,6 +79,15 @@ const struct command commands[] = {
     {0},
 };
 
+static bool is_option(struct str name)
+{
+    for (const struct command *c = commands; c->name; c++)
+        for (const struct option_spec *o = c->options; o->name; o++)
+            if (str_is(name, o->name))
+                return true;
+    return false;
+}
+
 static int help(FILE *to)
 {
     fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND "
@@ -103,7 +112,7 @@ int main(int argc, char **argv)
         struct options options = {0};
         struct str usage =
             arena_printf(a, "seth %s [options]%s\n\n%s", c->name, c->arguments, c->help);
-        int r = options_parse(a, c->options, usage.p, argc - 2, argv + 2, &options);
+        int r = options_parse(a, c->options, is_option, usage.p, argc - 2, argv + 2, &options);
         return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : c->run(&options);
     }
     fprintf(stderr, "seth: unknown command '%s'\n\n", argv[1]);

@@ -57,11 +57,11 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
                 s->name, STR_ARG(value), s->min, s->max);
         return -EINVAL;
     }
-    /* What is given stands instead of the default, and once more beside what was given before. */
-    const bool has_given = o->values[at] && o->values[at][0] && o->values[at] != s->fallback;
-    if (s->type == OPTION_LIST && has_given)
+    /* What a flag says stands instead of the file's and the default; once more, beside it. */
+    if (s->type == OPTION_LIST && o->is_given[at])
         value = arena_printf(a, "%s,%.*s", o->values[at], STR_ARG(value));
     o->values[at] = arena_strz(a, value);
+    o->is_given[at] = true;
     return 0;
 }
 
@@ -108,7 +108,8 @@ static struct str scalar_text(struct arena *a, const struct json *v)
     return arena_str(a, buf_str(&b));
 }
 
-static int set_file(struct arena *a, struct options *o, const char *path)
+static int set_file(struct arena *a, struct options *o, const char *path,
+                    bool (*is_known)(struct str name))
 {
     BUF_AUTO text = {0};
     struct json_parse_result parsed = {0};
@@ -124,6 +125,8 @@ static int set_file(struct arena *a, struct options *o, const char *path)
     }
     JSON_FOR_EACH_MEMBER (parsed.value, m) {
         ptrdiff_t at = find_spec(o->specs, json_str(&m->key));
+        if (at < 0 && is_known(json_str(&m->key)))
+            continue;
         if (at < 0)
             return complain("the configuration file has an unknown option", json_str(&m->key));
         r = set_value(a, o, (size_t) at, scalar_text(a, &m->value));
@@ -163,8 +166,9 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
     return 0;
 }
 
-int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc,
-                  char **argv, struct options *ret)
+int options_parse(struct arena *a, const struct option_spec *specs,
+                  bool (*is_known)(struct str name), const char *usage, int argc, char **argv,
+                  struct options *ret)
 {
     for (int i = 0; i < argc; i++) {
         if (str_is(str_of(argv[i]), "--help") || str_is(str_of(argv[i]), "-h")) {
@@ -175,6 +179,7 @@ int options_parse(struct arena *a, const struct option_spec *specs, const char *
     struct options o = {.specs = specs};
     size_t n = n_specs(specs);
     o.values = ARENA_ARRAY(a, const char *, n + 1);
+    o.is_given = ARENA_ARRAY(a, bool, n + 1);
     for (size_t i = 0; i < n; i++)
         o.values[i] = specs[i].fallback;
     ptrdiff_t config = find_spec(specs, STR("config"));
@@ -182,10 +187,11 @@ int options_parse(struct arena *a, const struct option_spec *specs, const char *
     const char *from_environment = getenv("SETH_CONFIG");
     const char *path = config >= 0 && o.values[config] ? o.values[config] : from_environment;
     if (r == 0 && config >= 0 && path && path[0])
-        r = set_file(a, &o, path);
+        r = set_file(a, &o, path, is_known);
     if (r < 0)
         return r;
     set_environment(a, &o);
+    memset(o.is_given, 0, n * sizeof(*o.is_given));
     r = walk_flags(a, &o, argc, argv, false);
     *ret = o;
     return r;

@@ -19,13 +19,16 @@ struct option_spec {
 struct options {
     const struct option_spec *specs; /* ends with an entry without a name */
     const char **values;             /* one per spec, in the arena; NULL: not set and no default */
+    bool *is_given;                  /* by the layer that is being read */
     const char *const *rest;         /* arguments that are no options */
     size_t n_rest;
 };
 
 /* Prints what is wrong to stderr and returns -EINVAL; --help prints the help to stdout and
- * returns 1. */
-int options_parse(struct arena *a, const struct option_spec *specs, const char *usage, int argc,
-                  char **argv, struct options *ret);
+ * returns 1. One file serves all commands: names in it that is_known() are another's and are
+ * skipped. */
+int options_parse(struct arena *a, const struct option_spec *specs,
+                  bool (*is_known)(struct str name), const char *usage, int argc, char **argv,
+                  struct options *ret);
 const char *option_text(const struct options *o, const char *name);
 int64_t option_int(const struct options *o, const char *name);

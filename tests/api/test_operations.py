@@ -32,6 +32,13 @@ def whoami(kubeconfig, *arguments):
     return json.loads(kubectl(kubeconfig, "auth", "whoami", "-o", "json", *arguments).stdout)["status"]["userInfo"]
 
 
+def whoami_of(s, *options):
+    """The groups of the user that `seth kubeconfig` makes with these options."""
+    path = s.dir / "whoami.kubeconfig"
+    seth("kubeconfig", "--user", "gus", "--output", path, *options)
+    return whoami(path)["groups"]
+
+
 def with_token(s, token, path="/api"):
     connection = s.connect(with_certificate=False)
     try:
@@ -108,6 +115,17 @@ def test_commands_name_a_wrong_data_directory():
             done = seth(command, "--data-dir", d, check=False)
             assert done.returncode and "no server has been started with this --data-dir" in done.stderr, done.stderr
         assert os.listdir(d) == []
+
+
+def test_one_file_of_options_serves_all_commands(s):
+    path = s.dir / "seth.yaml"
+    path.write_text(f"data-dir: {s.dir}\nbind-address: 127.0.0.1\ngroup: [from-file]\n")
+    seth("backup", "--config", path, s.dir / "copy.db")
+    assert whoami_of(s, "--config", path) == ["from-file", "system:authenticated"]
+    assert whoami_of(s, "--config", path, "--group", "one", "--group", "two") == ["one", "two", "system:authenticated"], "a flag beats the file"
+    path.write_text("data-dir: x\nno-such-option: 1\n")
+    refused = seth("backup", "--config", path, s.dir / "copy2.db", check=False)
+    assert refused.returncode and "unknown option 'no-such-option'" in refused.stderr
 
 
 # ---- files that change --------------------------------------------------------------------
