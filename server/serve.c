@@ -532,6 +532,8 @@ static void settle_loops(struct server *s)
 static void close_parts(struct server *s)
 {
     fetch_client_stop(s->security.fetch); /* who is waited for need not be any longer */
+    if (s->metrics)
+        api_metrics_set_queues(s->metrics, NULL, NULL); /* a loop that settles may still be asked */
     if (s->controllers)
         controller_runner_free(s->controllers);
     else
