@@ -14,7 +14,9 @@ from certificates import issue, read_authority
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 from h2 import DATA, END_STREAM, RST_STREAM, Http2
+from issuer import Issuer, Key
 from seth import Server, unique, wait_until
+from test_csr import Request
 from test_load_tsan import CRDS, MERGE, crd, tsan_binary
 from test_token_webhook import Webhook
 from webhook import Configuration, Webhooks, patch, rule
@@ -35,8 +37,8 @@ ALLOWED, FORBIDDEN, UNKNOWN = (200, 201, 404, 409), (403,), (401,)
 class Scene:
     """The server and what the workers share."""
 
-    def __init__(self, s, tokens, policy):
-        self.s, self.tokens, self.policy = s, tokens, policy
+    def __init__(self, s, tokens, policy, issuer, keys):
+        self.s, self.tokens, self.policy, self.issuer, self.keys = s, tokens, policy, issuer, keys
         self.hooks = Webhooks()
         self.is_over = threading.Event()
         self.is_stopping = threading.Event()
@@ -197,6 +199,21 @@ class Reviewed(Bearer):
         return f"good:jane-{self.rng.randint(0, 9)}"
 
 
+class Issued(Bearer):
+    """Tokens of an OpenID Connect issuer; of its two keys one comes and goes."""
+    EXPECTED = ALLOWED + FORBIDDEN + UNKNOWN
+
+    def token(self):
+        return self.rng.choice(self.scene.issued)
+
+
+class SurelyIssued(Issued):
+    EXPECTED = ALLOWED + FORBIDDEN
+
+    def token(self):
+        return self.scene.issued[0]
+
+
 class Guesser(Bearer):
     """Tokens of nobody, from few addresses: answers are held back, and now and then it does not wait for them."""
     EXPECTED = UNKNOWN
@@ -317,6 +334,24 @@ class Kinds(Worker):
         wait_until(lambda: self.ask("GET", f"{CRDS}/{name}")[0] == 404, 60, "the kind to go")
 
 
+class Requests(Worker):
+    """Certificates asked for, approved and signed."""
+
+    def round(self):
+        request = Request(self.s, "/CN=somebody")
+        request.make()
+        request.approve()
+        request.wait_for_certificate()
+        self.expect((200,), "DELETE", request.path)
+
+
+class Keys(Worker):
+    def round(self):
+        keys = self.scene.keys
+        self.scene.issuer.publish(*(keys if self.n_done % 2 else keys[:1]))
+        time.sleep(0.3)
+
+
 class Scraper(Worker):
     def round(self):
         text = self.expect((200,), "GET", "/metrics")
@@ -354,6 +389,7 @@ def prepare(scene):
     s.ok("POST", f"{CORE}/serviceaccounts", {"metadata": {"name": "robot"}})
     scene.account_token = s.ok("POST", f"{CORE}/serviceaccounts/robot/token", {"spec": {}})["status"]["token"]
     scene.certificate = make_certificate(s)
+    scene.issued = [key.token(scene.issuer.claims(groups=[TEAM])) for key in scene.keys]
 
 
 def run_all(scene, workers):
@@ -400,20 +436,25 @@ def check_audit(log):
 def test_no_races_of_those_who_ask_and_what_they_may():
     os.environ["SETH"] = tsan_binary()
     environment = {"TSAN_OPTIONS": "halt_on_error=0 exitcode=66 second_deadlock_stack=1 history_size=4"}
-    with tempfile.TemporaryDirectory(prefix="seth-access-") as d, Webhook(d) as token_webhook:
+    with tempfile.TemporaryDirectory(prefix="seth-access-") as d, Webhook(d) as token_webhook, Issuer(f"{d}/issuer") as issuer:
         d = pathlib.Path(d)
+        keys = [Key(d, "a", "ES256"), Key(d, "b", "ES256")]
+        issuer.publish(*keys)
         tokens, policy, log = d / "tokens.csv", d / "policy.yaml", d / "logs/audit.log"
         log.parent.mkdir()
         write_tokens(tokens, True)
         policy.write_text(json.dumps(POLICY))
         options = ("--threads", "4", "--token-auth-file", str(tokens), "--audit-log-path", str(log), "--audit-policy-file", str(policy),
-                   "--audit-log-maxsize", "1", "--authentication-token-webhook-cache-ttl", "1", *token_webhook.options)
+                   "--audit-log-maxsize", "1", "--authentication-token-webhook-cache-ttl", "1", *token_webhook.options,
+                   "--oidc-issuer-url", issuer.url, "--oidc-client-id", "seth", "--oidc-ca-file", str(issuer.ca),
+                   "--oidc-groups-claim", "groups", "--oidc-signing-algs", "ES256")
         with Server(*options, environment=environment) as s:
-            scene = Scene(s, tokens, policy)
+            scene = Scene(s, tokens, policy, issuer, keys)
             prepare(scene)
             users = [kind(scene, i) for kind in (CertificateUser, Impersonator, Account, Fixed, Fleeting, Reviewed) for i in range(2)]
+            users += [Issued(scene), SurelyIssued(scene)]
             changers = [kind(scene, i) for kind in (Guesser, Hooks) for i in range(2)]
-            changers += [kind(scene) for kind in (Grants, Flips, Accounts, Kinds, Scraper, Operator)]
+            changers += [kind(scene) for kind in (Grants, Flips, Accounts, Kinds, Requests, Keys, Scraper, Operator)]
             code = run_all(scene, users + changers)
             text = s.read_log()
             assert "ThreadSanitizer" not in text, text[text.index("ThreadSanitizer") - 200:][:8000]
