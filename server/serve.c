@@ -442,8 +442,10 @@ static void reload_files(void *arg)
 
 static void on_reload_signal(void *arg, int number)
 {
+    struct server *s = arg;
     (void) number;
-    reload_files(arg);
+    if (!atomic_load(&s->is_stopping)) /* else what it would reload may be gone */
+        reload_files(s);
 }
 
 static void renew(void *arg)
@@ -527,6 +529,17 @@ static void settle_loops(struct server *s)
         loop_settle(s->loops[i]);
 }
 
+/* After everything else: with them go the handlers of signals, and one that comes without would end
+ * us before all is written. */
+static void free_loops(struct server *s)
+{
+    for (size_t i = 0; i < s->n_loops; i++)
+        loop_free(s->loops[i]);
+    (void) signal(SIGHUP, SIG_IGN);
+    (void) signal(SIGTERM, SIG_IGN);
+    (void) signal(SIGINT, SIG_IGN);
+}
+
 /* Nothing goes while a call that refers to it is under way: loops post to each other, the store
  * answers to them. */
 static void close_parts(struct server *s)
@@ -548,8 +561,6 @@ static void close_parts(struct server *s)
         store_settle(s->store);
     settle_loops(s);
     api_server_free(s->door);
-    for (size_t i = 0; i < s->n_loops; i++)
-        loop_free(s->loops[i]);
     tls_config_free(s->tls);
     pki_cert_free(s->ca_cert);
     pki_key_free(s->ca_key);
@@ -559,6 +570,7 @@ static void close_parts(struct server *s)
     if (s->store)
         store_close(s->store);
     vault_free(s->vault);
+    free_loops(s);
     arena_free(s->arena);
 }
 
