@@ -26,94 +26,12 @@
 #include "security.h"
 #include "vault.h"
 
-#define MAX_THREADS 64
 #define DRAIN_MS 8000
-#define MAX_SHUTDOWN_DELAY_S 600
 #define HANDSHAKE_TIMEOUT_MS 10000
 #define MAX_RENEW_MS ((int64_t) 24 * 3600 * 1000)
 #define ADMIN_S ((int64_t) 3650 * 24 * 3600)
 #define HEAP_KEPT_BYTES (8 * 1024 * 1024)
 #define HEAP_LARGE_BYTES (1024 * 1024)
-
-const struct option_spec serve_options[] = {
-    {"config", OPTION_TEXT, NULL, "YAML file with these options", 0, 0},
-    {"data-dir", OPTION_TEXT, "/var/lib/seth", "where everything is kept", 0, 0},
-    {"bind-address", OPTION_TEXT, "127.0.0.1", "address to listen on (numeric)", 0, 0},
-    {"secure-port", OPTION_INT, "6443", "port of the Kubernetes API; 0 picks a free one", 0, 65535},
-    {"device-port", OPTION_INT, "8443",
-     "port of the device API, reserved: this version serves no devices", 0, 65535},
-    {"threads", OPTION_INT, "0", "event loops; 0: one per core", 0, MAX_THREADS},
-    {"max-connections", OPTION_INT, "20000", "open connections; further ones wait", 1, 1000000},
-    {"max-connections-per-address", OPTION_INT, "0",
-     "of one address (IPv6: one /64); further ones are closed; 0: no limit", 0, 1000000},
-    {"max-handshakes", OPTION_INT, "1000",
-     "TLS handshakes under way per thread; further connections wait; 0: no limit", 0, 1000000},
-    {"tls-cert-file", OPTION_TEXT, "", "certificate chain to serve instead of our own (PEM)", 0, 0},
-    {"tls-private-key-file", OPTION_TEXT, "", "its key (PEM)", 0, 0},
-    {"tls-cert-lifetime-seconds", OPTION_INT, "31536000",
-     "life of our own certificate; it is renewed when a third is left", 3, (int64_t) 1 << 31},
-    {"cluster-signing-duration-seconds", OPTION_INT, "31536000",
-     "life of certificates issued to approved CertificateSigningRequests, at most", 600,
-     (int64_t) 1 << 31},
-    {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
-    {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1,
-     86400},
-    {"history-bytes", OPTION_INT, "67108864", "memory for superseded versions", 1048576,
-     (int64_t) 1 << 40},
-    {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends",
-     0, MAX_SHUTDOWN_DELAY_S},
-    {"token-auth-file", OPTION_TEXT, "", "CSV of static tokens: token,user,uid,\"group,group\"", 0,
-     0},
-    {"service-account-issuer", OPTION_LIST, "https://kubernetes.default.svc",
-     "who issues ServiceAccount tokens; further ones are accepted", 0, 0},
-    {"service-account-signing-key-file", OPTION_TEXT, "",
-     "key that signs them instead of our own (PEM, P-256 or RSA)", 0, 0},
-    {"service-account-key-file", OPTION_LIST, "", "further keys whose tokens are accepted (PEM)", 0,
-     0},
-    {"service-account-max-token-expiration", OPTION_INT, "0",
-     "seconds a ServiceAccount token lives at most; 0: as asked", 0, INT32_MAX},
-    {"service-account-jwks-uri", OPTION_TEXT, "",
-     "where others fetch the keys of these tokens; empty: from this server", 0, 0},
-    {"api-audiences", OPTION_LIST, "", "whom tokens must be for; empty: the issuer", 0, 0},
-    {"oidc-issuer-url", OPTION_TEXT, "", "OpenID Connect issuer whose tokens are accepted (https)",
-     0, 0},
-    {"oidc-client-id", OPTION_TEXT, "", "audience its tokens must have", 0, 0},
-    {"oidc-username-claim", OPTION_TEXT, "sub", "claim that is the user's name", 0, 0},
-    {"oidc-username-prefix", OPTION_TEXT, "",
-     "put before it; - is nothing; default: issuer# unless the claim is email", 0, 0},
-    {"oidc-groups-claim", OPTION_TEXT, "", "claim that lists the user's groups", 0, 0},
-    {"oidc-groups-prefix", OPTION_TEXT, "", "put before each of them", 0, 0},
-    {"oidc-required-claim", OPTION_LIST, "", "key=value that a token must have", 0, 0},
-    {"oidc-signing-algs", OPTION_LIST, "RS256", "accepted algorithms: RS256, ES256", 0, 0},
-    {"oidc-ca-file", OPTION_TEXT, "", "CA of the issuer (PEM); default: the machine's", 0, 0},
-    {"authentication-config", OPTION_TEXT, "",
-     "AuthenticationConfiguration with any number of issuers, instead of --oidc-*", 0, 0},
-    {"authentication-token-webhook-config-file", OPTION_TEXT, "",
-     "kubeconfig of a server that is asked about tokens nobody here knows", 0, 0},
-    {"authentication-token-webhook-cache-ttl", OPTION_INT, "120",
-     "seconds its answers are believed", 0, 86400},
-    {"max-requests-inflight", OPTION_INT, "400",
-     "reads answered at once; more get 429; 0: no limit", 0, 1000000},
-    {"max-mutating-requests-inflight", OPTION_INT, "200", "writes, likewise", 0, 1000000},
-    {"max-watches-per-user", OPTION_INT, "10000", "open watches of one user; 0: no limit", 0,
-     1000000},
-    {"audit-log-path", OPTION_TEXT, "", "file for the audit log; - is standard output; empty: none",
-     0, 0},
-    {"audit-policy-file", OPTION_TEXT, "",
-     "audit.k8s.io/v1 Policy; without it everything is logged at level Metadata", 0, 0},
-    {"audit-log-maxsize", OPTION_INT, "100", "MiB after which the audit log is rotated; 0: never",
-     0, 1000000},
-    {"audit-log-maxage", OPTION_INT, "0", "days that rotated audit logs are kept; 0: for ever", 0,
-     36500},
-    {"audit-log-maxbackup", OPTION_INT, "10", "rotated audit logs that are kept; 0: all", 0,
-     100000},
-    {"encrypt", OPTION_TEXT, "secrets",
-     "kinds encrypted at rest, as in secrets,deployments.apps; * is all, none is none", 0, 0},
-    {"encryption-key-command", OPTION_TEXT, "",
-     "program that wraps and unwraps the encryption keys; without it they are in a file", 0, 0},
-    {"log-level", OPTION_TEXT, "info", "error, warning, info or debug", 0, 0},
-    {0},
-};
 
 struct server {
     const struct options *options;
@@ -125,8 +43,8 @@ struct server {
     struct store *store;
     struct security security;
     struct api *api;
-    struct loop *loops[MAX_THREADS];
-    pthread_t threads[MAX_THREADS];
+    struct loop *loops[SERVE_MAX_THREADS];
+    pthread_t threads[SERVE_MAX_THREADS];
     size_t n_loops, n_threads;
     struct tls_config *tls;
     struct listener *listener;
@@ -264,7 +182,7 @@ static void open_loops(struct server *s)
 {
     int64_t wanted = option_int(s->options, "threads");
     long n_cores = sysconf(_SC_NPROCESSORS_ONLN);
-    s->n_loops = (size_t) MIN(wanted ? wanted : MAX(n_cores, 1L), (int64_t) MAX_THREADS);
+    s->n_loops = (size_t) MIN(wanted ? wanted : MAX(n_cores, 1L), (int64_t) SERVE_MAX_THREADS);
     for (size_t i = 0; i < s->n_loops; i++)
         s->loops[i] = loop_new();
 }

@@ -4,5 +4,7 @@
 
 #include "options.h"
 
+#define SERVE_MAX_THREADS 64
+
 extern const struct option_spec serve_options[];
 int serve(const struct options *o);

@@ -27,13 +27,17 @@ static struct user authenticated(struct arena *a, struct user u)
     return u;
 }
 
+/* "Bearer", blanks, the token; what follows it after a blank is not looked at. */
 struct str access_bearer_token(const struct http_request *r)
 {
-    struct str rest = str_trim(http_request_header(r, STR("authorization")));
-    struct str scheme = STR_NONE, token = STR_NONE;
-    if (!str_split(&rest, ' ', &scheme) || !str_eq_nocase(scheme, STR("bearer")) ||
-        !str_split(&rest, ' ', &token))
+    static const struct str scheme = STR("bearer");
+    struct str value = str_trim(http_request_header(r, STR("authorization")));
+    if (value.n <= scheme.n || value.p[scheme.n] != ' ' ||
+        !str_eq_nocase(str_sub(value, 0, scheme.n), scheme))
         return STR_NONE;
+    struct str token = str_from(value, scheme.n + 1);
+    ptrdiff_t blank = str_find(token, ' ');
+    token = blank < 0 ? token : str_sub(token, 0, (size_t) blank);
     return token.n ? token : STR_NONE;
 }
 

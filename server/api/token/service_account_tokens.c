@@ -2,6 +2,7 @@
 #include "api/token/service_account_tokens.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "base/base64.h"
@@ -28,6 +29,7 @@ struct support {
 struct basis {
     struct support supports[MAX_SUPPORTS];
     size_t n;
+    _Atomic int64_t stood_at; /* the store's revision at which they were all there */
 };
 
 /* ---- the objects -------------------------------------------------------------------------- */
@@ -101,10 +103,14 @@ static const char *check_objects(struct account_tokens *t, struct arena *a, stru
 static bool still_valid(struct token_source *s, const struct token_identity *i)
 {
     struct account_tokens *t = CONTAINER_OF(s, struct account_tokens, source);
-    const struct basis *b = i->basis;
+    struct basis *b = i->basis;
+    const int64_t revision = store_revision(t->store);
+    if (atomic_load_explicit(&b->stood_at, memory_order_relaxed) == revision)
+        return true; /* nothing at all has changed since */
     for (size_t n = 0; n < b->n; n++)
         if (!stands(t->store, &b->supports[n]))
             return false;
+    atomic_store_explicit(&b->stood_at, revision, memory_order_relaxed);
     return true;
 }
 
