@@ -157,7 +157,7 @@ int account_claims_read(struct arena *a, struct str payload, struct account_clai
     c.is_legacy = str_is(c.issuer, ACCOUNT_LEGACY_ISSUER);
     if (!o || !(c.is_legacy ? read_legacy(o, &c) : read_bound(a, o, &c)))
         return -EINVAL;
-    if (!c.namespace.n || !c.account.name.n || !c.account.uid.n ||
+    if (!c.issuer.n || !c.namespace.n || !c.account.name.n || !c.account.uid.n ||
         !str_eq(json_get_str(o, STR("sub")), account_user_name(a, c.namespace, c.account.name)))
         return -EINVAL;
     *ret = c;
