@@ -49,3 +49,39 @@ int64_t pki_cert_not_after(const struct pki_cert *c); /* seconds since 1970 */
 bool pki_cert_has_name(const struct pki_cert *c, struct str dns_or_ip);
 void pki_cert_free(struct pki_cert *c);
 DEFINE_CLEANUP(struct pki_cert *, pki_cert_free)
+
+/* ---- public keys and what devices sign ---------------------------------------------------- */
+
+/* The public key of a certificate, for verifying; usable from any thread at once. */
+struct pki_public;
+struct pki_public *pki_cert_public(const struct pki_cert *c);
+struct pki_public *pki_public_of_key(const struct pki_key *k);
+void pki_public_free(struct pki_public *p);
+DEFINE_CLEANUP(struct pki_public *, pki_public_free)
+/* ECDSA with SHA-256 of the message, raw r||s each of the curve's size: exactly that long. 0 or
+ * -EKEYREJECTED. */
+int pki_verify_raw(const struct pki_public *p, struct str message, struct str signature);
+/* The same with an ASN.1 DER signature. */
+int pki_verify_der(const struct pki_public *p, struct str message, struct str signature);
+#define PKI_RAW_SIGNATURE_BYTES 64
+/* With a P-256 key. 0 or -EIO. From any thread. */
+int pki_sign_raw(const struct pki_key *k, struct str message,
+                 unsigned char out[PKI_RAW_SIGNATURE_BYTES]);
+/* key times public as X || Y, each 32 bytes. -EINVAL: not both on P-256. */
+int pki_ecdh_point(const struct pki_key *k, const struct pki_public *p, unsigned char out[64]);
+/* AES-256 in cipher feedback of 128 bits; out has n bytes and may be in. */
+void pki_aes256_cfb(bool encrypt, const unsigned char key[32], const unsigned char iv[16],
+                    const void *in, size_t n, void *out);
+
+struct str pki_cert_der(struct arena *a, const struct pki_cert *c);
+/* SHA-256 of the DER. */
+void pki_cert_fingerprint(const struct pki_cert *c, unsigned char out[SHA256_BYTES]);
+int64_t pki_cert_not_before(const struct pki_cert *c);
+/* The issuer's key signed it, names match and the issuer may sign certificates. Dates are not
+ * looked at. */
+bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issuer);
+
+/* A certificate as people write it into specs and devices into messages: PEM, base64 of PEM, base64
+ * of that again, or base64 of DER. More certificates behind the first are ignored. -EINVAL with
+ * *ret_reason (static) saying what is wrong. */
+int pki_cert_decode(struct str text, struct pki_cert **ret_cert, const char **ret_reason);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protobuf JSON by descriptor, as the protobuf specification has it: lowerCamelCase names, 64-bit
+ * integers as strings, enums by name, bytes as base64, Timestamp as RFC 3339, maps as objects. */
+#pragma once
+
+#include "base/buf.h"
+#include "protobuf/message.h"
+#include "json/json.h"
+
+struct protojson_options {
+    bool use_proto_names; /* maintenance_mode rather than maintenanceMode */
+    bool write_defaults;  /* also fields that are unset */
+};
+
+/* options NULL: the defaults. Never fails: an enum's unknown number is written as a number, a
+ * string's bad bytes as U+FFFD; unknown fields are left out. */
+void protojson_write(struct buf *to, const ProtobufCMessage *m,
+                     const struct protojson_options *options);
+/* The same as a value in the arena. */
+struct json *protojson_value(struct arena *a, const ProtobufCMessage *m,
+                             const struct protojson_options *options);
+
+enum protojson_unknown {
+    PROTOJSON_REFUSE_UNKNOWN, /* a member that is no field is an error */
+    PROTOJSON_IGNORE_UNKNOWN  /* and counted */
+};
+/* Takes both names of a field, enums by name or number, both alphabets of base64, numbers as
+ * strings. NULL on failure with *ret_error naming the place: "apps[0].uuidandversion: expected an
+ * object". */
+ProtobufCMessage *protojson_read(struct arena *a, const ProtobufCMessageDescriptor *d,
+                                 const struct json *value, enum protojson_unknown unknown,
+                                 size_t *ret_n_ignored, struct str *ret_error);
+/* "maintenanceMode" of "maintenance_mode". */
+struct str protojson_name(struct arena *a, struct str proto_name);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what devices report to the status of objects: Devices, Applications, Volumes, networks. The
+ * newest report of each object wins; writes are coalesced and only made when something changed. */
+#pragma once
+
+#include "api/client.h"
+#include "base/clock.h"
+#include "roster/roster.h"
+#include "telemetry/telemetry.h"
+
+struct reports;
+struct reports_options {
+    struct kube_client *client; /* field manager "seth-reports" */
+    struct roster *roster;
+    struct telemetry *telemetry;
+    const struct clock *clock;
+    const char *checkpoint_path; /* up to which record statuses are written */
+};
+/* Takes up what was stored and not yet worked in when the server last ended. Has threads of its
+ * own. */
+int reports_new(const struct reports_options *o, struct reports **ret, char **ret_error);
+void reports_free(struct reports *r); /* NULL allowed; writes what is pending first */
+/* A record is on disk (info, metrics, hardware). Copies. From any thread; never blocks. */
+void reports_take(struct reports *r, const struct telemetry_record *record);
+/* The device asked for its configuration (hash it has, hash it was given), registered, attested
+ * ...: conditions of the Device and its DeviceConfig. From any thread; never blocks. */
+void reports_config_fetched(struct reports *r, struct device *d, struct str hash);
+void reports_attested(struct reports *r, struct device *d, bool is_good, struct str message);
+/* Objects that a report may concern (from kube_watch). */
+void reports_on_event(void *reports, const struct kube_event *e);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every device that may talk to us, in memory: found by its certificate in a hash look-up, never
+ * through the store. Kept true by the events of Devices, their configurations and options. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "api/client.h"
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/uuid.h"
+#include "pki/pki.h"
+
+enum attestation {
+    ATTESTATION_REPORT, /* quotes are checked and reported, a bad one changes nothing */
+    ATTESTATION_OFF,
+    ATTESTATION_ENFORCE /* no configuration without a good quote */
+};
+
+/* What a device is told. Immutable, shared by reference count. */
+struct device_config {
+    struct bytes bytes;  /* its life */
+    struct str hash;     /* opaque, never empty */
+    struct str envelope; /* the signed ConfigResponse */
+};
+
+#define DEVICE_NONCE_BYTES 32
+
+/* A device in the roster. What never changes is read freely; what changes is atomic or under lock;
+ * a device whose certificate changes becomes another entry. */
+struct device {
+    struct bytes bytes; /* its life */
+    struct uuid uuid;
+    char uuid_text[UUID_TEXT_BYTES];
+    struct str namespace, name, uid;
+    unsigned char certificate_hash[SHA256_BYTES]; /* of its DER */
+    struct pki_public *key;
+    atomic_bool is_active;        /* false: refused everywhere with 403 */
+    atomic_bool is_gone;          /* deleted, or another certificate took its place */
+    atomic_uint attestation;      /* enum attestation */
+    _Atomic int64_t last_seen_us; /* wall clock; 0: never since the server began to count */
+
+    pthread_mutex_t lock;         /* of what follows */
+    struct device_config *config; /* NULL: to be made on the next poll */
+    struct str integrity_token;   /* heap; empty: has not attested */
+    unsigned char nonce[DEVICE_NONCE_BYTES];
+    size_t nonce_n; /* 0: none outstanding */
+    bool has_tpm;   /* it once quoted with one */
+};
+
+struct roster;
+struct roster_options {
+    const struct clock *clock;
+};
+struct roster *roster_new(const struct roster_options *o);
+void roster_free(struct roster *r);
+
+/* Each with a reference, or NULL. From any thread. */
+struct device *roster_by_certificate(struct roster *r, const unsigned char hash[SHA256_BYTES]);
+struct device *roster_by_uuid(struct roster *r, const struct uuid *u);
+struct device *roster_by_name(struct roster *r, struct str namespace, struct str name);
+struct device *device_ref(struct device *d);
+void device_unref(struct device *d); /* NULL allowed */
+DEFINE_CLEANUP(struct device *, device_unref)
+size_t roster_count(const struct roster *r);
+/* Calls fn for each device with the roster locked: short, no calls back. */
+void roster_each(struct roster *r, void (*fn)(void *ctx, struct device *d), void *ctx);
+
+/* An object changed (from kube_watch): Devices, DeviceConfigs, the Secrets that hold device state,
+ * ConfigMaps of options. */
+void roster_on_event(void *roster, const struct kube_event *e);
+/* A Device just written, so that the device is known before its registration is answered: the
+ * object's text. Returns it with a reference; NULL when it cannot be a device (no certificate). */
+struct device *roster_take(struct roster *r, struct str device_text);
