@@ -22,15 +22,16 @@ struct annex_request {
 };
 
 /* A body that comes piece by piece. The server pulls: it asks for more when the peer has taken what
- * there was. All three on worker threads, never two at once. */
+ * there was. One call at a time, on worker threads; cancel() also on a loop's. */
 enum annex_read { ANNEX_END, ANNEX_MORE, ANNEX_WAIT };
 struct annex_stream {
     /* Appends about `room` bytes, whole lines or frames. ANNEX_WAIT: nothing for now (what was
      * appended goes out). */
     enum annex_read (*read)(struct annex_stream *s, struct buf *to, size_t room);
-    /* wake(arg) once, from any thread, when read() has more to say (at once is allowed). After
-     * cancel() it is not called. */
+    /* After ANNEX_WAIT: calls wake(arg) once, from any thread, when read() has more to say; at once
+     * is allowed. */
     void (*wait)(struct annex_stream *s, void (*wake)(void *arg), void *arg);
+    /* Ends a wait(), woken or not: wake is not called any more when it returns. Does not block. */
     void (*cancel)(struct annex_stream *s);
     void (*close)(struct annex_stream *s); /* the last call: frees */
 };

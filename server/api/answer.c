@@ -129,6 +129,21 @@ void visit_reply_document(struct visit *v, struct document_reply *d)
     reply(v, d->status, &h, &d->body, d->body.s.n ? 1 : 0);
 }
 
+void visit_reply_text(struct visit *v, int code, struct str content_type, struct str body)
+{
+    struct answer_headers h = {.n = 0};
+    struct slice s = slice_copy(body);
+    add_visit(&h, v, content_type, STR_NONE);
+    reply(v, code, &h, &s, 1);
+}
+
+void visit_start_stream(struct visit *v, struct str content_type)
+{
+    struct answer_headers h = {.n = 0};
+    add_visit(&h, v, content_type, STR_NONE);
+    http_start(v->exchange, 200, h.list, h.n);
+}
+
 /* ---- calls -------------------------------------------------------------------------------- */
 
 /* Replaces the slices by one compressed when it pays and the client takes it. */

@@ -244,7 +244,9 @@ static void handle_path(struct visit *v)
 
 void visit_handle(struct visit *v)
 {
-    if (v->in.path.is_resource)
+    if (v->annex)
+        annex_handle(v);
+    else if (v->in.path.is_resource)
         handle_resource(v);
     else
         handle_path(v);

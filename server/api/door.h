@@ -2,6 +2,7 @@
 /* One loop's half of the API server: from an HTTP exchange to a call and back. */
 #pragma once
 
+#include "api/annex.h"
 #include "api/discovery.h"
 #include "api/openapi.h"
 #include "api/server.h"
@@ -31,7 +32,11 @@ struct door {
     const struct health *health;
     struct workers *workers;
     struct fairness *fairness;
-    struct audit *audit; /* NULL: none */
+    const struct annex *annexes;
+    size_t n_annexes;
+    struct workers *annex_workers;
+    struct list annex_streams; /* under way */
+    struct audit *audit;       /* NULL: none */
     struct api_metrics *metrics;
     struct request_meter *meter;
     size_t n_held;                                 /* refused logins whose answer waits */
@@ -49,3 +54,5 @@ void door_on_request(void *door, struct http_exchange *x);
 void door_on_refused(void *door, struct http_exchange *x, int status, struct str reason);
 /* Frees what the door keeps for calls to come. */
 void door_done(struct door *door);
+/* Ends every stream of its annexes. */
+void annex_drain(struct door *door);

@@ -53,7 +53,7 @@ static int understand(struct visit *v, struct status *st)
     v->in.query = request_parse_query(v->arena, r->query);
     request_parse_path(v->path, &v->in.path);
     v->has_verb = verb_of(r, &v->in.path, &v->in.query, &v->in.verb);
-    return 0;
+    return annex_claim(v, st);
 }
 
 static void fill_record(struct visit *v)
@@ -228,13 +228,18 @@ static bool is_exempt(const struct visit *v)
 
 static enum fairness_class class_of(const struct visit *v)
 {
-    if (v->in.path.is_resource && v->in.verb == VERB_WATCH)
+    bool is_read = http_request(v->exchange)->method == HTTP_GET ||
+                   http_request(v->exchange)->method == HTTP_HEAD;
+    if (v->annex ? is_read && annex_wants_stream(v)
+                 : v->in.path.is_resource && v->in.verb == VERB_WATCH)
         return FAIR_LONG_RUNNING;
-    return v->own_arena ? FAIR_WRITE : FAIR_READ;
+    return is_read ? FAIR_READ : FAIR_WRITE;
 }
 
 static int authorize(struct visit *v, struct status *st)
 {
+    if (annex_is_open(v))
+        return 0;
     struct rbac *rbac = api_rbac(v->door->api);
     struct str *reason = v->record.level > AUDIT_NONE ? &v->record.reason : NULL;
     int r = v->in.path.is_resource

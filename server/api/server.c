@@ -6,9 +6,14 @@
 #include "api/door.h"
 #include "base/alloc.h"
 
+/* Threads that read for annexes, and readers that may wait for one. */
+#define ANNEX_THREADS 16
+#define ANNEX_MAX_WAITING 65536
+
 struct api_server {
     struct door *doors;
     size_t n_doors;
+    struct workers *annex_workers;
     struct api *api;
     struct str address;
     const struct health *health;
@@ -88,9 +93,13 @@ static void door_open(struct api_server *s, const struct api_server_options *o, 
                        .health = o->health,
                        .workers = o->workers,
                        .fairness = o->fairness,
+                       .annexes = o->annexes,
+                       .n_annexes = o->n_annexes,
+                       .annex_workers = s->annex_workers,
                        .audit = o->audit,
                        .metrics = o->metrics,
                        .meter = request_meter_new(o->metrics)};
+    list_init(&d->annex_streams);
     d->hub = watch_hub_new(s->api, loop);
     d->http = http_server_new(&(struct http_server_options){
         .loop = loop,
@@ -109,6 +118,7 @@ struct api_server *api_server_new(const struct api_server_options *o)
     s->address = str_range(mem_dup(o->address.p, o->address.n), o->address.n);
     (void) pthread_rwlock_init(&s->lock, NULL);
     api_on_registry(s->api, on_registry, s);
+    s->annex_workers = workers_new(ANNEX_THREADS, ANNEX_MAX_WAITING);
     s->n_doors = o->n_loops;
     s->doors = mem_zalloc(sizeof(*s->doors) * s->n_doors);
     for (size_t i = 0; i < s->n_doors; i++)
@@ -143,6 +153,7 @@ static void drain_door(void *arg)
 {
     struct door *d = arg;
     watch_hub_drain(d->hub);
+    annex_drain(d);
     http_server_drain(d->http, on_door_drained, d);
 }
 
@@ -159,8 +170,11 @@ void api_server_close(struct api_server *s)
 {
     for (size_t i = 0; s && i < s->n_doors; i++) {
         watch_hub_drain(s->doors[i].hub);
+        annex_drain(&s->doors[i]);
         http_server_free(s->doors[i].http);
     }
+    if (s)
+        workers_settle(s->annex_workers);
 }
 
 void api_server_free(struct api_server *s)
@@ -172,6 +186,7 @@ void api_server_free(struct api_server *s)
         door_done(&s->doors[i]);
         request_meter_free(s->doors[i].meter);
     }
+    workers_free(s->annex_workers);
     documents_unref(s->documents);
     (void) pthread_rwlock_destroy(&s->lock);
     mem_free((char *) s->address.p);

@@ -3,6 +3,7 @@
  * one API. */
 #pragma once
 
+#include "api/annex.h"
 #include "api/api.h"
 #include "api/health.h"
 #include "http/http.h"
@@ -23,6 +24,8 @@ struct api_server_options {
     struct fairness *fairness;
     struct audit *audit; /* NULL: none */
     struct api_metrics *metrics;
+    const struct annex *annexes; /* live as long as the server */
+    size_t n_annexes;
 };
 
 struct api_server *api_server_new(const struct api_server_options *o);

@@ -94,6 +94,15 @@ struct visit *visit_new(struct door *door, struct http_exchange *x)
     return v;
 }
 
+void visit_outlive(struct visit *v)
+{
+    if (v->own_arena)
+        return;
+    v->arena = v->own_arena = take_arena(v->door);
+    v->real = user_copy(v->arena, &v->real);
+    http_on_closed(v->exchange, on_peer_gone, v);
+}
+
 void visit_free(struct visit *v)
 {
     if (v->call.api)

@@ -18,6 +18,7 @@ struct answer_headers {
 
 struct visit {
     struct door *door;
+    const struct annex *annex; /* whose path it is; NULL: the API's */
     unsigned refs;
     struct http_exchange *exchange; /* NULL: the peer is gone */
     struct arena *arena;
@@ -49,15 +50,32 @@ void visit_refuse(struct visit *v, const struct status *st);
 void visit_reply_status(struct visit *v, const struct status *st);
 void visit_reply_not_found_text(struct visit *v);
 void visit_reply_document(struct visit *v, struct document_reply *d);
+/* A body of our own; copied. */
+void visit_reply_text(struct visit *v, int code, struct str content_type, struct str body);
 /* What its call came to. */
 void visit_reply_call(struct visit *v);
+
+/* Its exchange may go before it: what it refers to is to be its own from here on. */
+void visit_outlive(struct visit *v);
 
 /* A watch begins: from here on it is long-running, until visit_end_stream(). */
 void visit_begin_stream(struct visit *v);
 void visit_end_stream(struct visit *v);
+/* Sends the head of a stream whose body the caller sends. */
+void visit_start_stream(struct visit *v, struct str content_type);
 /* The answer is on its way (or never will be, code 0): leaves its place, is recorded and counted.
  */
 void visit_finish(struct visit *v, int code, size_t n_bytes);
 
 /* The Status of a request that never became a visit. */
 void answer_refused(struct http_exchange *x, const struct status *st);
+
+/* ---- annexes (annex.c) --------------------------------------------------------------------- */
+
+/* Finds the annex whose path it is, if any, and what right it takes. Negative with st filled:
+ * refused. */
+int annex_claim(struct visit *v, struct status *st);
+bool annex_is_open(const struct visit *v);
+bool annex_wants_stream(const struct visit *v);
+/* Answers, now or later; frees the visit in the end. */
+void annex_handle(struct visit *v);
