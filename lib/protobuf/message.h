@@ -11,10 +11,13 @@
 #define PB_MAX_DEPTH 64
 /* Values (fields, elements) in one message with all below it. */
 #define PB_MAX_VALUES ((size_t) 1024 * 1024)
+/* Memory that one unpacked message may take: two bytes of an empty message become a whole struct.
+ */
+#define PB_MAX_UNPACKED_BYTES ((size_t) 128 * 1024 * 1024)
 
 /* In the arena; never freed singly. NULL: these bytes are no such message, or are beyond a limit.
- * Strings that are not UTF-8 and numbers no enum knows are taken as they are; unknown fields are
- * kept and packed again. */
+ * Strings that are not UTF-8 and numbers no enum knows are taken as they are, but a NUL in a string
+ * becomes U+FFFD; unknown fields are kept and packed again. */
 ProtobufCMessage *pb_unpack(struct arena *a, const ProtobufCMessageDescriptor *d, struct str bytes);
 struct str pb_pack(struct arena *a, const ProtobufCMessage *m);
 /* Unknown fields of the message and all below it. */
