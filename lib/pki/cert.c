@@ -63,6 +63,22 @@ struct str pki_cert_pem(struct arena *a, const struct pki_cert *c)
     return pki_bio_str(a, bio);
 }
 
+struct str pki_cert_der(struct arena *a, const struct pki_cert *c)
+{
+    int n = i2d_X509(c->x509, NULL);
+    assert(n > 0);
+    unsigned char *der = arena_alloc(a, (size_t) n), *end = der;
+    n = i2d_X509(c->x509, &end);
+    assert(n == end - der);
+    return str_range((char *) der, (size_t) n);
+}
+
+void pki_cert_fingerprint(const struct pki_cert *c, unsigned char out[SHA256_BYTES])
+{
+    ARENA_AUTO a = arena_new();
+    pki_sha256(pki_cert_der(a, c), out);
+}
+
 int pki_cert_save(const struct pki_cert *c, const char *path)
 {
     ARENA_AUTO a = arena_new();
@@ -113,14 +129,24 @@ size_t pki_cert_organizations(struct arena *a, const struct pki_cert *c, struct 
     return pki_name_organizations(a, X509_get_subject_name(c->x509), ret_names);
 }
 
-int64_t pki_cert_not_after(const struct pki_cert *c)
+static int64_t time_of(const ASN1_TIME *time, int64_t or_else)
 {
     struct tm tm = {0};
-    if (ASN1_TIME_to_tm(X509_get0_notAfter(c->x509), &tm) != 1) {
+    if (ASN1_TIME_to_tm(time, &tm) != 1) {
         (void) pki_openssl_error(NULL);
-        return 0; /* unreadable counts as long over */
+        return or_else;
     }
     return timegm(&tm);
+}
+
+int64_t pki_cert_not_after(const struct pki_cert *c)
+{
+    return time_of(X509_get0_notAfter(c->x509), 0); /* unreadable counts as long over */
+}
+
+int64_t pki_cert_not_before(const struct pki_cert *c)
+{
+    return time_of(X509_get0_notBefore(c->x509), INT64_MAX); /* and as never begun */
 }
 
 bool pki_cert_has_name(const struct pki_cert *c, struct str dns_or_ip)
@@ -142,4 +168,16 @@ bool pki_cert_has_name(const struct pki_cert *c, struct str dns_or_ip)
     if (r < 0)
         (void) pki_openssl_error(NULL);
     return r == 1;
+}
+
+bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issuer)
+{
+    /* check_issued looks at names, key identifiers and the issuer's key usage; that it is an
+     * authority is another matter. */
+    EVP_PKEY *key = X509_get0_pubkey(issuer->x509);
+    bool is_signed = key && X509_check_ca(issuer->x509) == 1 &&
+                     X509_check_issued(issuer->x509, c->x509) == X509_V_OK &&
+                     X509_verify(c->x509, key) == 1;
+    (void) pki_openssl_error(NULL);
+    return is_signed;
 }

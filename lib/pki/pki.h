@@ -52,7 +52,8 @@ DEFINE_CLEANUP(struct pki_cert *, pki_cert_free)
 
 /* ---- public keys and what devices sign ---------------------------------------------------- */
 
-/* The public key of a certificate, for verifying; usable from any thread at once. */
+/* The public key of a certificate, for verifying; usable from any thread at once. NULL: no EC key,
+ * or not on P-256, P-384 or P-521. What takes one takes NULL for a key that fits nothing. */
 struct pki_public;
 struct pki_public *pki_cert_public(const struct pki_cert *c);
 struct pki_public *pki_public_of_key(const struct pki_key *k);

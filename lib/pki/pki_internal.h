@@ -12,6 +12,15 @@ struct pki_cert {
     X509 *x509;
 };
 
+struct pki_ready; /* what verifying can prepare once for a key */
+struct pki_public {
+    EVP_PKEY *pkey;
+    size_t curve_bytes;
+    struct pki_ready *ready;
+};
+/* Of a coordinate; 0: no EC key, or on a curve that is not one of NIST's P-256, P-384, P-521. */
+size_t pki_curve_bytes(const EVP_PKEY *pkey);
+
 /* What a memory BIO has gathered, copied into the arena. */
 struct str pki_bio_str(struct arena *a, BIO *bio);
 
