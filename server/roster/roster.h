@@ -22,33 +22,45 @@ enum attestation {
 /* What a device is told. Immutable, shared by reference count. */
 struct device_config {
     struct bytes bytes;  /* its life */
-    struct str hash;     /* opaque, never empty */
     struct str envelope; /* the signed ConfigResponse */
 };
 
 #define DEVICE_NONCE_BYTES 32
+/* Base64 of a SHA-256, for URLs: never empty, changes whenever the configuration does. */
+#define DEVICE_CONFIG_HASH_BYTES 43
 
-/* A device in the roster. What never changes is read freely; what changes is atomic or under lock;
- * a device whose certificate changes becomes another entry. */
+/* A device in the roster. What never changes is read freely; what changes is atomic or under lock.
+ * One whose certificate changes becomes another entry. */
 struct device {
     struct bytes bytes; /* its life */
     struct uuid uuid;
     char uuid_text[UUID_TEXT_BYTES];
     struct str namespace, name, uid;
+    bool has_certificate;
     unsigned char certificate_hash[SHA256_BYTES]; /* of its DER */
-    struct pki_public *key;
-    atomic_bool is_active;        /* false: refused everywhere with 403 */
+    struct pki_public *key;                       /* NULL: no certificate yet */
+    atomic_bool is_active;                        /* false: refused everywhere with 403 */
     atomic_bool is_gone;          /* deleted, or another certificate took its place */
     atomic_uint attestation;      /* enum attestation */
     _Atomic int64_t last_seen_us; /* wall clock; 0: never since the server began to count */
 
-    pthread_mutex_t lock;         /* of what follows */
-    struct device_config *config; /* NULL: to be made on the next poll */
+    pthread_mutex_t lock;       /* of what follows */
+    unsigned config_generation; /* counts what makes the configuration another */
+    bool is_config_known;       /* config_hash is that of the present generation */
+    bool is_config_confirmed;   /* the device has said that it has it */
+    char config_hash[DEVICE_CONFIG_HASH_BYTES + 1];
+    struct device_config *config; /* until the device has it; NULL: made again when asked for */
     struct str integrity_token;   /* heap; empty: has not attested */
     unsigned char nonce[DEVICE_NONCE_BYTES];
-    size_t nonce_n; /* 0: none outstanding */
-    bool has_tpm;   /* it once quoted with one */
+    size_t nonce_n;        /* 0: none outstanding */
+    int64_t nonce_made_us; /* monotonic */
+    bool has_tpm;          /* it once quoted with one */
+    uint32_t n_tokens;     /* of its own limit on requests */
+    int64_t tokens_at_ms;
 };
+
+/* With one reference. Copies. */
+struct device_config *device_config_new(struct str envelope);
 
 struct roster;
 struct roster_options {
@@ -58,13 +70,14 @@ struct roster *roster_new(const struct roster_options *o);
 void roster_free(struct roster *r);
 
 /* Each with a reference, or NULL. From any thread. */
-struct device *roster_by_certificate(struct roster *r, const unsigned char hash[SHA256_BYTES]);
+/* By the first 16 bytes of its hash, or all 32. */
+struct device *roster_by_certificate(struct roster *r, struct str hash);
 struct device *roster_by_uuid(struct roster *r, const struct uuid *u);
 struct device *roster_by_name(struct roster *r, struct str namespace, struct str name);
 struct device *device_ref(struct device *d);
 void device_unref(struct device *d); /* NULL allowed */
 DEFINE_CLEANUP(struct device *, device_unref)
-size_t roster_count(const struct roster *r);
+size_t roster_count(struct roster *r);
 /* Calls fn for each device with the roster locked: short, no calls back. */
 void roster_each(struct roster *r, void (*fn)(void *ctx, struct device *d), void *ctx);
 
@@ -72,5 +85,7 @@ void roster_each(struct roster *r, void (*fn)(void *ctx, struct device *d), void
  * ConfigMaps of options. */
 void roster_on_event(void *roster, const struct kube_event *e);
 /* A Device just written, so that the device is known before its registration is answered: the
- * object's text. Returns it with a reference; NULL when it cannot be a device (no certificate). */
+ * object's text. Returns it with a reference; NULL when it cannot be a device (no UUID yet). */
 struct device *roster_take(struct roster *r, struct str device_text);
+/* Everything devices were told is to be made anew: the controller's certificates have changed. */
+void roster_forget_configs(struct roster *r);
