@@ -181,3 +181,10 @@ bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issu
     (void) pki_openssl_error(NULL);
     return is_signed;
 }
+
+bool pki_cert_is_signed_with(const struct pki_cert *c, const struct pki_public *key)
+{
+    bool is_signed = key && X509_verify(c->x509, key->pkey) == 1;
+    (void) pki_openssl_error(NULL);
+    return is_signed;
+}

@@ -33,6 +33,7 @@ struct pki_cert_options {
     size_t n_names;
     bool is_ca, for_server, for_client;
     int64_t valid_days, valid_s; /* added up */
+    int64_t backdate_s;          /* valid from so long ago; 0: a minute */
 };
 /* issuer NULL: self-signed with key. NULL when a name does not fit a certificate (common name and
  * organization: 1 to 64 characters of UTF-8). */
@@ -59,6 +60,7 @@ struct pki_public *pki_cert_public(const struct pki_cert *c);
 struct pki_public *pki_public_of_key(const struct pki_key *k);
 void pki_public_free(struct pki_public *p);
 DEFINE_CLEANUP(struct pki_public *, pki_public_free)
+bool pki_public_is_p256(const struct pki_public *p);
 /* ECDSA with SHA-256 of the message, raw r||s each of the curve's size: exactly that long. 0 or
  * -EKEYREJECTED. */
 int pki_verify_raw(const struct pki_public *p, struct str message, struct str signature);
@@ -81,6 +83,8 @@ int64_t pki_cert_not_before(const struct pki_cert *c);
 /* The issuer's key signed it, names match and the issuer may sign certificates. Dates are not
  * looked at. */
 bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issuer);
+/* This key signed it; names and what the key is meant for are not looked at. */
+bool pki_cert_is_signed_with(const struct pki_cert *c, const struct pki_public *key);
 
 /* A certificate as people write it into specs and devices into messages: PEM, base64 of PEM, base64
  * of that again, or base64 of DER. More certificates behind the first are ignored. -EINVAL with

@@ -88,6 +88,11 @@ void pki_public_free(struct pki_public *p)
     mem_free(p);
 }
 
+bool pki_public_is_p256(const struct pki_public *p)
+{
+    return p && p->curve_bytes == PKI_RAW_SIGNATURE_BYTES / 2;
+}
+
 /* ---- verifying ------------------------------------------------------------------------------ */
 
 static int verify_with(EVP_PKEY_CTX *ctx, struct str message, const unsigned char *der, size_t n)
