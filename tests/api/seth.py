@@ -53,25 +53,27 @@ class Server:
         """is_trusted=False: the certificate is not of its own authority, so clients do not verify it."""
         self.own_dir = data_dir is None
         self.dir = pathlib.Path(data_dir or tempfile.mkdtemp(prefix="seth-test-"))
-        self.options, self.environment, self.port, self.process = options, environment or {}, 0, None
+        self.options, self.environment, self.port, self.device_port, self.process = options, environment or {}, 0, 0, None
         self.is_trusted = is_trusted
         self.start()
 
     def start(self, is_ready=True):
-        """Starts (again, on the same data and port if it had one) and waits until /readyz says ok, or only until it serves."""
+        """Starts (again, on the same data and ports if it had some) and waits until /readyz says ok, or only until it serves."""
         self.log = open(self.dir / "server.log", "ab")
         offset = self.log.tell()
-        command = [binary(), "server", "--data-dir", str(self.dir), "--secure-port", str(self.port), *self.options]
+        command = [binary(), "server", "--data-dir", str(self.dir), "--secure-port", str(self.port), "--device-port", str(self.device_port), *self.options]
         self.process = subprocess.Popen(command, stderr=self.log, env={**os.environ, **self.environment})
         line = wait_until(lambda: self._serving(offset), START_SECONDS, "the server to serve")
         self.port = int(line.group(1))
+        device = re.search(r" device[-_]port=(\d+)", line.group(0))
+        self.device_port = int(device.group(1)) if device else 0
         self._read_kubeconfig()
         wait_until(lambda: not is_ready or self.request("GET", "/readyz")[0] == 200, START_SECONDS, "readyz")
 
     def _serving(self, offset):
         if self.process.poll() is not None:
             raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.read_log()[-4000:]}")
-        return re.search(r'msg="serving the Kubernetes API".* port=(\d+)', self.read_log(offset))
+        return re.search(r'msg="serving the Kubernetes API".* port=(\d+).*\n', self.read_log(offset))
 
     def read_log(self, offset=0):
         return (self.dir / "server.log").read_bytes()[offset:].decode(errors="replace")
