@@ -9,7 +9,7 @@
 
 #define SERIAL_BYTES 16
 /* Clocks of client and server may differ by a little. */
-#define NOT_BEFORE_SECONDS (-60)
+#define BACKDATE_S 60
 
 DEFINE_OPENSSL_CLEANUP(GENERAL_NAMES, GENERAL_NAMES_free)
 #define GENERAL_NAMES_AUTO CLEANUP(GENERAL_NAMES_free_auto) GENERAL_NAMES
@@ -26,7 +26,8 @@ bool pki_issue_serial(X509 *x)
 
 static bool set_validity(X509 *x, const struct pki_cert_options *o)
 {
-    return X509_gmtime_adj(X509_getm_notBefore(x), NOT_BEFORE_SECONDS) &&
+    int64_t backdate_s = o->backdate_s ? o->backdate_s : BACKDATE_S;
+    return X509_gmtime_adj(X509_getm_notBefore(x), (long) -backdate_s) &&
            X509_time_adj_ex(X509_getm_notAfter(x), (int) o->valid_days, (long) o->valid_s, NULL);
 }
 
