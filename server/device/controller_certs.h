@@ -50,3 +50,8 @@ enum controller_cert { CONTROLLER_SIGNING = 1, CONTROLLER_ECDH = 2 };
  * notices. */
 int controller_certs_rotate(const char *data_dir, unsigned which, int64_t lifetime_s,
                             char **ret_error);
+
+/* The roots that devices are given, as PEM: our own, and those an operator has put into
+ * <data-dir>/pki/device-roots.pem because certificates of theirs serve or sign. */
+int controller_roots_pem(struct arena *a, const char *data_dir, struct str *ret_pem,
+                         char **ret_error);
