@@ -35,6 +35,16 @@ void *stream_peer_name(struct stream_peer *peer, const struct pki_cert *c)
     return organizations;
 }
 
+/* One that only proves to own its key. */
+static void *keep_certificate(struct stream_peer *peer, const struct pki_cert *c)
+{
+    ARENA_AUTO a = arena_new();
+    struct str der = pki_cert_der(a, c);
+    char *copy = mem_dup(der.p, der.n);
+    peer->certificate = str_range(copy, der.n);
+    return copy;
+}
+
 void *stream_peer_identify(struct stream_peer *peer, const SSL *ssl)
 {
     /* In a resumed session it comes from the ticket, with the verdict of that day. */
@@ -42,6 +52,8 @@ void *stream_peer_identify(struct stream_peer *peer, const SSL *ssl)
     if (!x509)
         return NULL;
     CLEANUP(pki_cert_freep) struct pki_cert *c = pki_cert_of_x509(x509);
+    if (SSL_get_verify_result(ssl) == X509_V_ERR_APPLICATION_VERIFICATION)
+        return keep_certificate(peer, c);
     int64_t not_after = pki_cert_not_after(c);
     int64_t now = clock_system.wall_us(&clock_system) / 1000000;
     if (SSL_get_verify_result(ssl) != X509_V_OK || not_after <= now) {

@@ -19,6 +19,7 @@ struct stream_peer {
     const struct str *organizations;
     size_t n_organizations;
     int64_t certificate_not_after; /* seconds since 1970 */
+    struct str certificate;        /* DER, of tls_files.takes_any_client; empty otherwise */
 };
 
 struct stream_events {

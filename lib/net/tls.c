@@ -109,6 +109,7 @@ static int load_material(struct tls_config *c, struct tls_material **ret_materia
 {
     CLEANUP(tls_material_unrefp) struct tls_material *m = NEW(struct tls_material);
     atomic_init(&m->refs, 1);
+    m->takes_any_client = c->takes_any_client;
     int r = read_certs(c->certificate_path, "certificate", &m->chain, ret_error);
     if (r < 0)
         return r;
@@ -146,6 +147,7 @@ int tls_config_new(const struct tls_files *files, struct tls_config **ret_config
     c->certificate_path = mem_strdup(files->certificate);
     c->key_path = mem_strdup(files->key);
     c->client_ca_path = strdup_or_null(files->client_ca);
+    c->takes_any_client = files->takes_any_client;
     int r = load_material(c, &c->material, ret_error);
     if (r < 0) {
         tls_config_free(c);

@@ -12,6 +12,9 @@ struct tls_files {
     const char *certificate; /* PEM chain */
     const char *key;
     const char *client_ca; /* PEM; NULL: client certificates are not asked for */
+    /* Instead: any client certificate is taken, none trusted; the peer has proved to own its key,
+     * and the layer above decides who that is (stream_peer.certificate). */
+    bool takes_any_client;
 };
 /* Failure: negative errno and *ret_error (heap). TLS 1.2 and 1.3; client certificates optional. */
 int tls_config_new(const struct tls_files *files, struct tls_config **ret_config, char **ret_error);

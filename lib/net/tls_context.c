@@ -63,6 +63,15 @@ static int on_verify(X509_STORE_CTX *store_ctx, void *arg)
     return 1;
 }
 
+/* Nobody is trusted by a certificate of their own making: the verdict marks it as the layer above's
+ * to judge. */
+static int on_verify_any(X509_STORE_CTX *store_ctx, void *arg)
+{
+    (void) arg;
+    X509_STORE_CTX_set_error(store_ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+    return 1;
+}
+
 /* ---- building ------------------------------------------------------------------------------- */
 
 static bool set_protocol(SSL_CTX *ctx)
@@ -112,6 +121,12 @@ static bool set_client_cas(SSL_CTX *ctx, const STACK_OF(X509) * cas)
     return true;
 }
 
+static void set_any_client(SSL_CTX *ctx)
+{
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_cert_verify_callback(ctx, on_verify_any, NULL);
+}
+
 SSL_CTX *tls_server_ctx_new(const struct tls_material *m, struct tls_tickets *tickets)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -122,6 +137,8 @@ SSL_CTX *tls_server_ctx_new(const struct tls_material *m, struct tls_tickets *ti
         SSL_CTX_free(ctx);
         return NULL;
     }
+    if (m->takes_any_client)
+        set_any_client(ctx);
     tls_tickets_install(tickets, ctx);
     return ctx;
 }

@@ -42,11 +42,13 @@ struct tls_material {
     STACK_OF(X509) * chain;
     EVP_PKEY *key;
     STACK_OF(X509) * client_cas; /* NULL: client certificates are not asked for */
+    bool takes_any_client;
 };
 
 struct tls_config {
     atomic_uint refs; /* the owner's and one per context */
     char *certificate_path, *key_path, *client_ca_path;
+    bool takes_any_client;
     struct tls_tickets tickets;
     atomic_uint generation; /* counts reloads */
     pthread_mutex_t lock;
