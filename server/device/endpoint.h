@@ -16,6 +16,9 @@
 /* Shed from the last: a device keeps what it could not send of the upper ones. */
 enum device_class { DEVICE_ESSENTIAL, DEVICE_INFO, DEVICE_METRICS, DEVICE_LOGS, DEVICE_CLASSES };
 
+struct fetch_client;
+struct onboarding;
+
 /* What all endpoints share; lives as long as the server. */
 struct device_api {
     struct kube_client *client; /* field manager "seth-device" */
@@ -25,6 +28,8 @@ struct device_api {
     struct telemetry *telemetry;
     struct reports *reports;
     struct workers *workers;
+    struct onboarding *onboarding;     /* who may register: onboarding.h */
+    struct fetch_client *fetch_client; /* for SCEP servers */
 };
 
 enum device_answer_kind { ANSWER_PLAIN, ANSWER_SEALED };
