@@ -13,10 +13,11 @@ struct protojson_options {
 };
 
 /* options NULL: the defaults. Never fails: an enum's unknown number is written as a number, a
- * string's bad bytes as U+FFFD; unknown fields are left out. */
+ * string's bad bytes as U+FFFD, a time outside the years 1 to 9999 as the nearest within; unknown
+ * fields are left out. Fields by number, maps by key: equal messages give equal texts. */
 void protojson_write(struct buf *to, const ProtobufCMessage *m,
                      const struct protojson_options *options);
-/* The same as a value in the arena. */
+/* The same as a value in the arena; its strings may be those of m. */
 struct json *protojson_value(struct arena *a, const ProtobufCMessage *m,
                              const struct protojson_options *options);
 
@@ -26,7 +27,7 @@ enum protojson_unknown {
 };
 /* Takes both names of a field, enums by name or number, both alphabets of base64, numbers as
  * strings. NULL on failure with *ret_error naming the place: "apps[0].uuidandversion: expected an
- * object". */
+ * object". Both outputs may be NULL. Nesting and memory are limited as in pb_unpack(). */
 ProtobufCMessage *protojson_read(struct arena *a, const ProtobufCMessageDescriptor *d,
                                  const struct json *value, enum protojson_unknown unknown,
                                  size_t *ret_n_ignored, struct str *ret_error);
