@@ -15,7 +15,7 @@ struct controller_certs {
     int64_t lifetime_s;
     pthread_mutex_t lock; /* of the pointer, not of what it points to */
     struct controller_set *set;
-    int64_t signing_not_after_s, ecdh_not_after_s;
+    int64_t signing_due_s, ecdh_due_s; /* when it should be replaced */
 };
 
 static int64_t now_s(const struct controller_certs *c)
@@ -118,6 +118,15 @@ static int read_parts(struct arena *a, const struct controller_certs *c, struct 
     return 0;
 }
 
+/* A third before its end: of the life ours are given, or of the one an operator gave theirs. */
+static int64_t due_s(const struct controller_certs *c, const struct controller_role *role,
+                     const struct pki_cert *cert)
+{
+    int64_t end_s = pki_cert_not_after(cert);
+    int64_t life_s = is_own(c, role) ? c->lifetime_s : end_s - pki_cert_not_before(cert);
+    return end_s - life_s / 3;
+}
+
 static bool is_same(const struct controller_set *x, const struct controller_set *y)
 {
     return str_eq(x->config_hash, y->config_hash) && x->n_old_keys == y->n_old_keys;
@@ -141,13 +150,13 @@ int controller_certs_reload(struct controller_certs *c, bool *ret_changed, char 
     int r = read_parts(a, c, &p, ret_error);
     if (r < 0)
         return r;
-    int64_t signing_s = pki_cert_not_after(p.signing.chain.certs[0]),
-            ecdh_s = pki_cert_not_after(p.ecdh.chain.certs[0]);
+    int64_t signing_s = due_s(c, &controller_signing, p.signing.chain.certs[0]),
+            ecdh_s = due_s(c, &controller_ecdh, p.ecdh.chain.certs[0]);
     struct controller_set *fresh = controller_set_new(&p);
     if (!fresh)
         return controller_fail(ret_error, -EIO, "the signing key cannot sign");
-    c->signing_not_after_s = signing_s;
-    c->ecdh_not_after_s = ecdh_s;
+    c->signing_due_s = signing_s;
+    c->ecdh_due_s = ecdh_s;
     if (c->set && is_same(c->set, fresh)) {
         bytes_unref(&fresh->bytes);
         return 0;
@@ -161,14 +170,11 @@ int controller_certs_reload(struct controller_certs *c, bool *ret_changed, char 
 
 static bool is_due(const struct controller_certs *c, const struct controller_role *role)
 {
-    int64_t left_s =
-        (role == &controller_signing ? c->signing_not_after_s : c->ecdh_not_after_s) - now_s(c);
-    if (left_s >= c->lifetime_s / 3)
-        return false;
-    if (!is_own(c, role))
-        log_warning("a certificate for devices expires; replace its files before",
-                    LOG_TEXT("which", role->what), LOG_INT("days", left_s / (24 * 3600)));
-    return is_own(c, role);
+    int64_t since_s = now_s(c) - (role == &controller_signing ? c->signing_due_s : c->ecdh_due_s);
+    if (since_s > 0 && !is_own(c, role))
+        log_warning("a certificate for devices is in the last third of its life; replace its files",
+                    LOG_TEXT("which", role->what));
+    return since_s > 0 && is_own(c, role);
 }
 
 int controller_certs_renew(struct controller_certs *c, bool *ret_changed, char **ret_error)
