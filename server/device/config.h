@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device is to do, as it is told: its DeviceConfig, completed, hashed and signed. An
+ * unchanged one costs a comparison; one that must be made anew is made on a worker. */
+#pragma once
+
+#include "device/endpoint.h"
+#include "eve/config.pb-c.h"
+
+enum config_poll {
+    CONFIG_UNCHANGED, /* the device has it */
+    CONFIG_READY,     /* here it is */
+    CONFIG_TO_MAKE    /* device_config_make(), where one may block */
+};
+/* *ret_config with a reference when ready. From any thread; never blocks. */
+enum config_poll device_config_poll(struct device_call *c, struct str known_hash,
+                                    struct device_config **ret_config);
+
+/* A configuration in its three forms, in the call's arena. */
+struct config_made {
+    struct str hash;
+    struct str config;   /* EdgeDevConfig */
+    struct str response; /* ConfigResponse */
+};
+/* Makes it from what is stored and remembers it for polls to come. 0, or a negative errno with
+ * c->reason: the device then keeps what it has. */
+int device_config_make(struct device_call *c, struct config_made *ret);
+
+/* The configuration of a device that has none: one port with DHCP, so that it never loses us. In
+ * the arena. */
+Eve__Config__EdgeDevConfig *device_config_default(struct arena *a, const struct device *d);
+
+/* POST config, and GET on v1, when it has to be made. */
+device_handler device_config_answer;
+/* 403 filled in when the device must attest first; 0 otherwise. */
+int device_config_check_token(struct device_call *c, struct str token);

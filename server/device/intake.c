@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device/intake.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "eve/flowlog.pb-c.h"
+#include "eve/hardwarehealth.pb-c.h"
+#include "eve/info.pb-c.h"
+#include "eve/logs.pb-c.h"
+#include "eve/metrics.pb-c.h"
+#include "eve/newlog.h"
+#include "json/json.h"
+
+/* ---- putting it on disk --------------------------------------------------------------------- */
+
+static void refuse_unkept(struct device_call *c, int64_t error)
+{
+    c->retry_after_s = 60;
+    if (error == -ENOSPC)
+        (void) device_refuse(c, 503, "the controller's disk is full");
+    else if (error == -EAGAIN)
+        (void) device_refuse(c, 503, "the controller is busy");
+    else
+        (void) device_refuse(c, 503, "the controller cannot write to its disk");
+}
+
+static void on_kept(void *arg, int64_t result)
+{
+    struct device_visit *v = arg;
+    struct device_call *c = &v->call;
+    if (result < 0) {
+        refuse_unkept(c, result);
+    } else {
+        c->status = 201;
+        v->record.id = (uint64_t) result;
+        if (v->route.endpoint->stream == TELEMETRY_INFO ||
+            v->route.endpoint->stream == TELEMETRY_METRICS ||
+            v->route.endpoint->stream == TELEMETRY_HARDWARE)
+            reports_take(c->api->reports, &v->record);
+    }
+    device_visit_answer(v);
+}
+
+/* Acknowledged when it is on disk; the store copies it, so the exchange may go meanwhile. */
+static void keep(struct device_visit *v, int64_t device_us)
+{
+    struct device_call *c = &v->call;
+    const struct endpoint *e = v->route.endpoint;
+    device_visit_keep(v);
+    v->record = (struct telemetry_record){.device = c->device->uuid,
+                                          .app = c->app,
+                                          .stream = e->stream,
+                                          .form = e->form,
+                                          .device_us = device_us,
+                                          .bytes = c->payload};
+    telemetry_append(c->api->telemetry, &v->record, v->door->loop, on_kept, v);
+}
+
+static void refuse(struct device_visit *v, const char *what)
+{
+    (void) device_refuse(&v->call, 422, "%s", what);
+    device_visit_answer(v);
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+static int64_t time_us(const Google__Protobuf__Timestamp *t)
+{
+    /* Beyond these a time is nonsense, and would overflow. */
+    const int64_t max_s = (int64_t) 1 << 40;
+    if (!t || t->seconds <= 0 || t->seconds > max_s)
+        return 0;
+    return t->seconds * 1000000 + t->nanos / 1000;
+}
+
+/* Whether the payload is a message of the stream, and the time it speaks of. */
+static bool read_message(struct device_call *c, enum telemetry_stream stream, int64_t *ret_us)
+{
+    const Eve__Info__ZInfoMsg *info = NULL;
+    const Eve__Metrics__ZMetricMsg *metrics = NULL;
+    const Eve__Hardwarehealth__ZHardwareHealth *health = NULL;
+    const Eve__Logs__LogBundle *log = NULL;
+    const Eve__Logs__AppInstanceLogBundle *app_log = NULL;
+    *ret_us = 0;
+    switch (stream) {
+    case TELEMETRY_INFO:
+        info = PB_UNPACK(c->arena, eve__info__zinfo_msg, c->payload);
+        *ret_us = info ? time_us(info->attimestamp) : 0;
+        return info != NULL;
+    case TELEMETRY_METRICS:
+        metrics = PB_UNPACK(c->arena, eve__metrics__zmetric_msg, c->payload);
+        *ret_us = metrics ? time_us(metrics->attimestamp) : 0;
+        return metrics != NULL;
+    case TELEMETRY_HARDWARE:
+        health = PB_UNPACK(c->arena, eve__hardwarehealth__zhardware_health, c->payload);
+        *ret_us = health ? time_us(health->at_time_stamp) : 0;
+        return health != NULL;
+    case TELEMETRY_LOG:
+        log = PB_UNPACK(c->arena, eve__logs__log_bundle, c->payload);
+        *ret_us = log ? time_us(log->timestamp) : 0;
+        return log != NULL;
+    case TELEMETRY_APP_LOG:
+        app_log = PB_UNPACK(c->arena, eve__logs__app_instance_log_bundle, c->payload);
+        *ret_us = app_log ? time_us(app_log->timestamp) : 0;
+        return app_log != NULL;
+    case TELEMETRY_FLOWLOG:
+        return PB_UNPACK(c->arena, eve__flowlog__flow_message, c->payload) != NULL;
+    default:
+        return false;
+    }
+}
+
+void device_visit_keep_message(struct device_visit *v)
+{
+    int64_t device_us = 0;
+    if (read_message(&v->call, v->route.endpoint->stream, &device_us))
+        keep(v, device_us);
+    else
+        refuse(v, "the body is not the message of this endpoint");
+}
+
+void device_visit_keep_gzip(struct device_visit *v)
+{
+    struct device_call *c = &v->call;
+    struct newlog_head head = {0};
+    int r = newlog_read_head(c->arena, c->payload, &head);
+    if (r == 0)
+        r = newlog_check(c->payload);
+    if (r == 0)
+        keep(v, head.created_s * 1000000);
+    else if (r == -EMSGSIZE)
+        refuse(v, "the log inflates to more than is taken");
+    else
+        refuse(v, "the log is not one whole gzip member");
+}
+
+/* ---- requests ------------------------------------------------------------------------------- */
+
+static void on_noted(void *arg, int64_t result)
+{
+    (void) arg, (void) result; /* a note that is lost is no loss */
+}
+
+void intake_note_request(struct device_visit *v)
+{
+    const struct device_call *c = &v->call;
+    const struct clock *clock = c->api->clock;
+    char at[CLOCK_MICROS_BYTES];
+    BUF_AUTO text = {0};
+    clock_format_micros(clock->wall_us(clock), at);
+    /* Words of the peer's go through the writer of JSON strings. */
+    buf_printf(&text, "{\"timestamp\":\"%s\",\"uuid\":\"%s\",\"clientIP\":", at,
+               c->device->uuid_text);
+    json_write_str(&text, c->source);
+    buf_append_str(&text, STR(",\"method\":"));
+    json_write_str(&text, c->method);
+    buf_append_str(&text, STR(",\"url\":"));
+    json_write_str(&text, c->path);
+    buf_printf(&text, ",\"status\":%d}", c->status);
+    telemetry_append(c->api->telemetry,
+                     &(struct telemetry_record){.device = c->device->uuid,
+                                                .stream = TELEMETRY_REQUESTS,
+                                                .form = TELEMETRY_JSON,
+                                                .bytes = buf_str(&text)},
+                     NULL, on_noted, NULL);
+}

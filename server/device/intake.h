@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What devices report, taken in: checked for form, put on disk, then acknowledged. */
+#pragma once
+
+#include "device/visit.h"
+
+/* A protobuf message of the endpoint's stream. */
+void device_visit_keep_message(struct device_visit *v);
+/* A compressed log. */
+void device_visit_keep_gzip(struct device_visit *v);
+/* That there was a request and how it ended, into the device's own stream of them. */
+void intake_note_request(struct device_visit *v);
