@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "roster/state.h"
+#include "settings/settings.h"
 #include "json/json.h"
 
 /* The part of a certificate's hash that the map goes by: what a device may send at least. */
@@ -19,11 +20,19 @@ struct note {
     int64_t config_revision; /* generation of the DeviceConfig; 0: none */
 };
 
+/* A ConfigMap of options. */
+struct options_map {
+    struct arena *arena;
+    struct str key;
+    const struct json *data;
+};
+
 struct roster {
-    const struct clock *clock;
+    struct roster_options options;
     pthread_rwlock_t lock;
     struct map by_certificate, by_uuid, by_name;
     struct map notes;
+    struct map option_maps; /* by namespace; GLOBAL_KEY: all devices' */
 };
 
 /* ---- devices ------------------------------------------------------------------------------- */
@@ -50,6 +59,7 @@ static void free_device(struct bytes *b)
         bytes_unref(&d->config->bytes);
     pki_public_free(d->key);
     mem_free((char *) d->integrity_token.p);
+    mem_free((char *) d->annotations.p);
     (void) pthread_mutex_destroy(&d->lock);
     mem_free(d);
 }
@@ -85,7 +95,7 @@ struct description {
     struct str namespace, name, uid, uuid;
     struct pki_cert *certificate; /* NULL: none, or none that can be read */
     bool is_active;
-    enum attestation attestation;
+    struct str annotations; /* those of ours, JSON */
 };
 
 static struct device *device_new(const struct description *is, const struct uuid *uuid)
@@ -133,7 +143,7 @@ static void set_token(struct device *d, struct str token, bool has_tpm)
 struct roster *roster_new(const struct roster_options *o)
 {
     struct roster *r = NEW(struct roster);
-    r->clock = o->clock;
+    r->options = *o;
     (void) pthread_rwlock_init(&r->lock, NULL);
     return r;
 }
@@ -153,6 +163,19 @@ static void free_notes(struct roster *r)
     map_done(&r->notes);
 }
 
+static void free_option_map(struct options_map *m)
+{
+    arena_free(m->arena); /* it lies in its own arena */
+}
+
+static void free_option_maps(struct roster *r)
+{
+    struct map_entry e;
+    for (size_t i = 0; map_next(&r->option_maps, &i, &e);)
+        free_option_map(e.value);
+    map_done(&r->option_maps);
+}
+
 void roster_free(struct roster *r)
 {
     if (!r)
@@ -164,6 +187,7 @@ void roster_free(struct roster *r)
     map_done(&r->by_uuid);
     map_done(&r->by_certificate);
     free_notes(r);
+    free_option_maps(r);
     (void) pthread_rwlock_destroy(&r->lock);
     mem_free(r);
 }
@@ -231,6 +255,76 @@ void roster_forget_configs(struct roster *r)
     roster_each(r, forget_config_of, NULL);
 }
 
+/* ---- options; the roster is locked ----------------------------------------------------------- */
+
+/* A key that is no namespace: eve-system may hold devices, too. */
+#define GLOBAL_KEY STR("*")
+
+static const struct json *options_data(const struct roster *r, struct str key)
+{
+    const struct options_map *m = map_get(&r->option_maps, key);
+    return m ? m->data : NULL;
+}
+
+static void changed(struct roster *r, struct device *d)
+{
+    if (r->options.on_change)
+        r->options.on_change(r->options.ctx, d);
+}
+
+static void read_options(struct roster *r, struct device *d)
+{
+    ARENA_AUTO a = arena_new();
+    (void) pthread_mutex_lock(&d->lock);
+    const struct json *annotations = d->annotations.n ? json_parse_quick(a, d->annotations) : NULL;
+    (void) pthread_mutex_unlock(&d->lock);
+    struct settings_sources from = {.annotations = annotations,
+                                    .namespace = options_data(r, d->namespace),
+                                    .global = options_data(r, GLOBAL_KEY)};
+    atomic_store(&d->attestation, (unsigned) settings_attestation(&from));
+    atomic_store(&d->poll_s, settings_poll_interval_s(&from));
+    atomic_store(&d->retention_s, settings_retention_s(&from, 0));
+    changed(r, d);
+}
+
+/* Of one namespace, or all. */
+static void read_options_again(struct roster *r, struct str namespace, bool is_global)
+{
+    struct map_entry e;
+    for (size_t i = 0; map_next(&r->by_name, &i, &e);) {
+        struct device *d = e.value;
+        if (is_global || str_eq(d->namespace, namespace))
+            read_options(r, d);
+    }
+}
+
+static struct options_map *options_map_new(struct str key, struct str text)
+{
+    struct arena *a = arena_new();
+    struct options_map *m = ARENA_NEW(a, struct options_map);
+    const struct json *object = json_parse_quick(a, arena_str(a, text));
+    m->arena = a;
+    m->key = arena_str(a, key);
+    m->data = json_get(object, STR("data"));
+    return m;
+}
+
+static void on_options(struct roster *r, const struct kube_event *e)
+{
+    bool is_global = str_is(e->name, SETTINGS_GLOBAL_NAME);
+    struct str key = is_global ? GLOBAL_KEY : e->namespace;
+    (void) pthread_rwlock_wrlock(&r->lock);
+    struct options_map *old = map_remove(&r->option_maps, key);
+    if (e->type != KUBE_DELETED) {
+        struct options_map *m = options_map_new(key, e->text);
+        (void) map_put(&r->option_maps, m->key, m);
+    }
+    if (old)
+        free_option_map(old);
+    read_options_again(r, e->namespace, is_global);
+    (void) pthread_rwlock_unlock(&r->lock);
+}
+
 /* ---- Devices come and go; the roster is locked for writing ----------------------------------- */
 
 static void leave(struct roster *r, struct device *d)
@@ -243,6 +337,7 @@ static void leave(struct roster *r, struct device *d)
         (void) map_remove(&r->by_uuid, uuid);
     if (d->has_certificate && map_get(&r->by_certificate, hash) == d)
         (void) map_remove(&r->by_certificate, hash);
+    changed(r, d);
     device_unref(d);
 }
 
@@ -272,6 +367,19 @@ static bool is_same(const struct device *d, const struct description *is, const 
            memcmp(d->certificate_hash, hash, sizeof(hash)) == 0;
 }
 
+/* Whether they are others than before; of a new device also when there are none. */
+static bool set_annotations(struct device *d, struct str annotations)
+{
+    (void) pthread_mutex_lock(&d->lock);
+    bool is_other = !d->annotations.p || !str_eq(d->annotations, annotations);
+    if (is_other) {
+        mem_free((char *) d->annotations.p);
+        d->annotations = str_range(mem_dup(annotations.p, annotations.n), annotations.n);
+    }
+    (void) pthread_mutex_unlock(&d->lock);
+    return is_other;
+}
+
 /* With a reference. What a device has sent and been told stays with it while it is the same. */
 static struct device *take(struct roster *r, const struct description *is, const struct uuid *uuid)
 {
@@ -290,19 +398,24 @@ static struct device *take(struct roster *r, const struct description *is, const
         join(r, d);
     }
     atomic_store(&d->is_active, is->is_active);
-    atomic_store(&d->attestation, is->attestation);
+    if (set_annotations(d, is->annotations))
+        read_options(r, d);
     (void) pthread_rwlock_unlock(&r->lock);
     return d;
 }
 
-static enum attestation attestation_of(struct str text)
+/* Those of other domains are nobody's business here, and may be large. */
+static struct str our_annotations(struct arena *a, const struct json *annotations)
 {
-    return str_is(text, "off")       ? ATTESTATION_OFF
-           : str_is(text, "enforce") ? ATTESTATION_ENFORCE
-                                     : ATTESTATION_REPORT;
+    struct json *ours = json_new(a, json_object());
+    JSON_FOR_EACH_MEMBER(annotations, m) {
+        if (str_starts_with(json_str(&m->key), STR(SETTINGS_PREFIX)))
+            (void) json_set(a, ours, json_str(&m->key), m->value);
+    }
+    return json_text(a, ours);
 }
 
-static void describe(const struct json *device, struct description *ret)
+static void describe(struct arena *a, const struct json *device, struct description *ret)
 {
     const struct json *metadata = json_get(device, STR("metadata"));
     const struct json *annotations = json_get(metadata, STR("annotations"));
@@ -330,7 +443,7 @@ struct device *roster_take(struct roster *r, struct str device_text)
     const struct json *object = json_parse_quick(a, device_text);
     if (!object)
         return NULL;
-    describe(object, &is);
+    describe(a, object, &is);
     struct device *d = uuid_parse(is.uuid, &uuid) == 0 ? take(r, &is, &uuid) : NULL;
     pki_cert_free(is.certificate);
     return d;
@@ -423,6 +536,8 @@ void roster_on_event(void *roster, const struct kube_event *e)
             on_device_deleted(r, e);
         else
             device_unref(roster_take(r, e->text));
+    } else if (str_is(e->collection, "configmaps") && settings_is_options(e->namespace, e->name)) {
+        on_options(r, e);
     } else if (str_is(e->collection, "deviceconfigs.eve.lfedge.org")) {
         on_config(r, e);
     } else if (str_is(e->collection, "secrets") &&

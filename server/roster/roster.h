@@ -42,9 +42,12 @@ struct device {
     atomic_bool is_active;                        /* false: refused everywhere with 403 */
     atomic_bool is_gone;          /* deleted, or another certificate took its place */
     atomic_uint attestation;      /* enum attestation */
+    _Atomic int64_t poll_s;       /* how often it asks for its configuration, at the most */
+    _Atomic int64_t retention_s;  /* of what it sends; 0: as the server says */
     _Atomic int64_t last_seen_us; /* wall clock; 0: never since the server began to count */
 
     pthread_mutex_t lock;       /* of what follows */
+    struct str annotations;     /* heap: those of ours, JSON; what its options are read from */
     unsigned config_generation; /* counts what makes the configuration another */
     bool is_config_known;       /* config_hash is that of the present generation */
     bool is_config_confirmed;   /* the device has said that it has it */
@@ -65,6 +68,10 @@ struct device_config *device_config_new(struct str envelope);
 struct roster;
 struct roster_options {
     const struct clock *clock;
+    /* A device came, went (is_gone) or has other options; on the thread of the event, the roster
+     * locked. NULL: nobody wants to know. */
+    void (*on_change)(void *ctx, struct device *d);
+    void *ctx;
 };
 struct roster *roster_new(const struct roster_options *o);
 void roster_free(struct roster *r);
