@@ -408,7 +408,7 @@ static struct device *take(struct roster *r, const struct description *is, const
 static struct str our_annotations(struct arena *a, const struct json *annotations)
 {
     struct json *ours = json_new(a, json_object());
-    JSON_FOR_EACH_MEMBER(annotations, m) {
+    JSON_FOR_EACH_MEMBER (annotations, m) {
         if (str_starts_with(json_str(&m->key), STR(SETTINGS_PREFIX)))
             (void) json_set(a, ours, json_str(&m->key), m->value);
     }
@@ -426,9 +426,8 @@ static void describe(struct arena *a, const struct json *device, struct descript
         .name = json_get_str(metadata, STR("name")),
         .uid = json_get_str(metadata, STR("uid")),
         .uuid = json_str(json_at(device, "status", "uuid", NULL)),
-        .is_active = !str_is(json_get_str(annotations, STR("eve.lfedge.org/activate")), "false"),
-        .attestation =
-            attestation_of(json_get_str(annotations, STR("eve.lfedge.org/attestation")))};
+        .is_active = !str_is(json_get_str(annotations, STR(SETTINGS_ACTIVATE)), "false"),
+        .annotations = our_annotations(a, annotations)};
     if (certificate.n && pki_cert_decode(certificate, &ret->certificate, &reason) < 0)
         log_warning("a Device has a certificate that cannot be read",
                     LOG_STR("namespace", ret->namespace), LOG_STR("name", ret->name),
