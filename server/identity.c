@@ -8,10 +8,12 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "pki/pki.h"
+#include "pki/chain.h"
 
 #define CA_DAYS 3650
 #define ROOT_WARNING_S ((int64_t) 365 * 24 * 3600)
+/* A device whose clock is behind must believe a new certificate too. */
+#define BACKDATE_S ((int64_t) 24 * 3600)
 
 static int fail(char **ret_error, int code, const char *what, const char *path)
 {
@@ -57,7 +59,8 @@ static int open_authority(struct arena *a, const char *data_dir, struct authorit
         ret->key = pki_key_new();
         ret->certificate = pki_cert_new(&(struct pki_cert_options){.common_name = STR("seth root"),
                                                                    .is_ca = true,
-                                                                   .valid_days = CA_DAYS},
+                                                                   .valid_days = CA_DAYS,
+                                                                   .backdate_s = BACKDATE_S},
                                         ret->key, NULL, NULL);
         int r = pki_key_save(ret->key, key);
         if (r == 0)
@@ -106,31 +109,48 @@ static bool is_good(const struct pki_cert *c, int64_t lifetime_s, const struct s
     return true;
 }
 
+static int make_server(const struct authority *ca, const struct identity *id,
+                       const struct pki_cert_options *o, char **ret_error)
+{
+    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
+    CLEANUP(pki_cert_freep)
+    struct pki_cert *fresh = pki_cert_new(o, key, ca->certificate, ca->key);
+    int r = fresh ? pki_key_save(key, id->key_path) : -EINVAL;
+    if (r == 0)
+        r = pki_cert_save(fresh, id->certificate_path);
+    return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path)
+                 : 0;
+}
+
+static struct pki_cert_options server_cert(const struct str *names, size_t n_names,
+                                           int64_t lifetime_s)
+{
+    return (struct pki_cert_options){.common_name = STR("seth"),
+                                     .names = names,
+                                     .n_names = n_names,
+                                     .for_server = true,
+                                     .valid_s = lifetime_s,
+                                     .backdate_s = BACKDATE_S};
+}
+
 static int open_server(struct arena *a, const struct identity_options *o,
                        const struct authority *ca, const struct identity *id, bool *ret_renewed,
                        char **ret_error)
 {
     CLEANUP(pki_cert_freep) struct pki_cert *certificate = NULL;
+    CLEANUP(pki_key_freep) struct pki_key *key = NULL;
     *ret_renewed = false;
     struct str *names = NULL;
     size_t n = server_names(a, o, &names);
-    if (pki_cert_load(id->certificate_path, &certificate) == 0 && access(id->key_path, R_OK) == 0 &&
+    /* An end between the two writes leaves a key that is another's. */
+    if (pki_cert_load(id->certificate_path, &certificate) == 0 &&
+        pki_key_load(id->key_path, &key) == 0 && pki_key_fits(key, certificate) &&
         is_good(certificate, o->lifetime_s, names, n))
         return 0;
-    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
-    CLEANUP(pki_cert_freep)
-    struct pki_cert *fresh = pki_cert_new(&(struct pki_cert_options){.common_name = STR("seth"),
-                                                                     .names = names,
-                                                                     .n_names = n,
-                                                                     .for_server = true,
-                                                                     .valid_s = o->lifetime_s},
-                                          key, ca->certificate, ca->key);
-    int r = pki_key_save(key, id->key_path);
-    if (r == 0)
-        r = pki_cert_save(fresh, id->certificate_path);
+    struct pki_cert_options fresh = server_cert(names, n, o->lifetime_s);
+    int r = make_server(ca, id, &fresh, ret_error);
     *ret_renewed = r == 0;
-    return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path)
-                 : 0;
+    return r;
 }
 
 static struct identity our_files(struct arena *a, const char *data_dir)
@@ -191,6 +211,23 @@ static int open_existing_authority(struct arena *a, const char *data_dir, struct
     if (access(path, F_OK) < 0)
         return fail(ret_error, -errno, "no server has been started with this --data-dir:", path);
     return open_authority(a, data_dir, ret, ret_error);
+}
+
+int identity_rotate(struct arena *a, const char *data_dir, int64_t lifetime_s, char **ret_error)
+{
+    CLEANUP(authority_done) struct authority ca = {0};
+    CLEANUP(pki_cert_freep) struct pki_cert *old = NULL;
+    struct identity id = our_files(a, data_dir);
+    struct str *names = NULL;
+    int r = open_existing_authority(a, data_dir, &ca, ret_error);
+    if (r < 0)
+        return r;
+    r = pki_cert_load(id.certificate_path, &old);
+    if (r < 0)
+        return fail(ret_error, r, "cannot read the server certificate", id.certificate_path);
+    size_t n = pki_cert_names(a, old, &names);
+    struct pki_cert_options fresh = server_cert(names, n, lifetime_s);
+    return make_server(&ca, &id, &fresh, ret_error);
 }
 
 /* ---- clients ------------------------------------------------------------------------------ */

@@ -28,6 +28,10 @@ int identity_open(struct arena *a, const struct identity_options *o, struct iden
 int identity_renew(struct arena *a, const struct identity_options *o, bool *ret_renewed,
                    char **ret_error);
 
+/* Makes our own serving certificate anew with a new key and the names the old one has; a server
+ * that runs notices. */
+int identity_rotate(struct arena *a, const char *data_dir, int64_t lifetime_s, char **ret_error);
+
 struct identity_client {
     const char *data_dir;
     struct str user;

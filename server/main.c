@@ -5,8 +5,10 @@
 
 #include "base/alloc.h"
 #include "commands.h"
+#include "device_media.h"
 #include "kubeconfig.h"
 #include "rotate.h"
+#include "rotate_certs.h"
 #include "serve.h"
 #include "store/store.h"
 
@@ -70,6 +72,13 @@ const struct command commands[] = {
      restore},
     {"rotate-key", "", "encrypt with a new key, drop the old; the server must be stopped",
      rotate_options, rotate_key},
+    {"rotate-certs", "",
+     "new certificates for the controller (signing and ecdh if none is named), while the server "
+     "runs or not",
+     rotate_certs_options, rotate_certs_command},
+    {"device-media", " DIR",
+     "write what a new device needs in EVE's /config to DIR, and print its OnboardCertificate",
+     device_media_options, device_media_command},
     {"health", "", "ask the server of this data directory whether it is ready", data_options,
      health_command},
     {"version", "", "print the version", data_options, version},
@@ -93,7 +102,7 @@ static int help(FILE *to)
     fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND "
                 "[options]\n\nCommands:\n");
     for (const struct command *c = commands; c->name; c++)
-        fprintf(to, "  %-12s %s\n", c->name, c->help);
+        fprintf(to, "  %-13s %s\n", c->name, c->help);
     fprintf(to, "\n`seth COMMAND --help` lists its options.\n");
     return to == stdout ? EXIT_SUCCESS : EXIT_FAILURE;
 }

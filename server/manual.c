@@ -44,7 +44,9 @@ static void put_option(const struct option_spec *s)
 {
     printf(".TP\n.BI \\-\\-");
     put(s->name);
-    printf(" \" %s\"\n\\&", s->type == OPTION_INT ? "NUMBER" : "TEXT");
+    if (s->type != OPTION_ACTION)
+        printf(" \" %s\"", s->type == OPTION_INT ? "NUMBER" : "TEXT");
+    printf("\n\\&");
     put(s->help);
     if (s->fallback && s->fallback[0]) {
         printf(" (default: ");

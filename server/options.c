@@ -68,6 +68,8 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
 static void set_environment(struct arena *a, struct options *o)
 {
     for (size_t i = 0; o->specs[i].name; i++) {
+        if (o->specs[i].type == OPTION_ACTION)
+            continue;
         BUF_AUTO name = {0};
         buf_printf(&name, "SETH_%s", o->specs[i].name);
         for (size_t k = 0; k < name.n; k++)
@@ -125,8 +127,9 @@ static int set_file(struct arena *a, struct options *o, const char *path,
     }
     JSON_FOR_EACH_MEMBER (parsed.value, m) {
         ptrdiff_t at = find_spec(o->specs, json_str(&m->key));
-        if (at < 0 && is_known(json_str(&m->key)))
-            continue;
+        if ((at < 0 && is_known(json_str(&m->key))) ||
+            (at >= 0 && o->specs[at].type == OPTION_ACTION))
+            continue; /* another command's */
         if (at < 0)
             return complain("the configuration file has an unknown option", json_str(&m->key));
         r = set_value(a, o, (size_t) at, scalar_text(a, &m->value));
@@ -153,9 +156,14 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
         ptrdiff_t at = find_spec(o->specs, name);
         if (at < 0)
             return complain("unknown option", str_of(argv[i]));
-        if (equals < 0 && i + 1 >= argc)
+        bool is_action = o->specs[at].type == OPTION_ACTION;
+        if (is_action && equals >= 0)
+            return complain("there is no value for", name);
+        if (!is_action && equals < 0 && i + 1 >= argc)
             return complain("a value is missing behind", str_of(argv[i]));
-        struct str value = equals < 0 ? str_of(argv[++i]) : str_from(arg, (size_t) equals + 1);
+        struct str value = is_action    ? STR("true")
+                           : equals < 0 ? str_of(argv[++i])
+                                        : str_from(arg, (size_t) equals + 1);
         if (only_config != str_is(name, "config"))
             continue;
         int r = set_value(a, o, (size_t) at, value);
@@ -208,4 +216,9 @@ int64_t option_int(const struct options *o, const char *name)
     int64_t value = 0;
     (void) str_to_i64(str_of(option_text(o, name)), &value);
     return value;
+}
+
+bool option_is_given(const struct options *o, const char *action)
+{
+    return option_text(o, action)[0] != '\0';
 }

@@ -6,7 +6,12 @@
 
 #include "base/arena.h"
 
-enum option_type { OPTION_TEXT, OPTION_INT, OPTION_LIST /* comma-separated, may be repeated */ };
+enum option_type {
+    OPTION_TEXT,
+    OPTION_INT,
+    OPTION_LIST,  /* comma-separated, may be repeated */
+    OPTION_ACTION /* has no value: what is to be done this once, so only a flag can say it */
+};
 
 struct option_spec {
     const char *name; /* "bind-address" */
@@ -32,3 +37,4 @@ int options_parse(struct arena *a, const struct option_spec *specs,
                   struct options *ret);
 const char *option_text(const struct options *o, const char *name);
 int64_t option_int(const struct options *o, const char *name);
+bool option_is_given(const struct options *o, const char *action);

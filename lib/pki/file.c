@@ -73,7 +73,9 @@ int pki_file_write(const char *path, struct str content, unsigned mode)
     if (fd < 0)
         return -errno;
     int r = write_all(fd, content);
-    if (r == 0 && (fchmod(fd, (mode_t) mode) < 0 || fsync(fd) < 0 || rename(temporary.p, path) < 0))
+    /* A FAT file system, as on the media of devices, has no modes and says EPERM. */
+    if (r == 0 && ((fchmod(fd, (mode_t) mode) < 0 && errno != EPERM) || fsync(fd) < 0 ||
+                   rename(temporary.p, path) < 0))
         r = -errno;
     if (r < 0) {
         (void) unlink(temporary.p);
