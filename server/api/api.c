@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "api/admission/quota_ledger.h"
+#include "api/admission/unique_ledger.h"
 #include "api/codec.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -14,6 +15,7 @@
 struct api {
     struct api_options options;
     struct quota_ledger *quota_ledger;
+    struct unique_ledger *unique_ledger;
     struct webhooks *webhooks;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
@@ -61,6 +63,7 @@ int api_new(const struct api_options *o, struct api **ret_api, char **ret_error)
     struct str error = STR_NONE;
     api->options = *o;
     api->quota_ledger = quota_ledger_new();
+    api->unique_ledger = unique_ledger_new();
     (void) pthread_rwlock_init(&api->lock, NULL);
     (void) pthread_mutex_init(&api->refreshing, NULL);
     api->registry = build(api, &error);
@@ -81,6 +84,7 @@ void api_free(struct api *api)
         return;
     registry_unref(api->registry);
     quota_ledger_free(api->quota_ledger);
+    unique_ledger_free(api->unique_ledger);
     (void) pthread_rwlock_destroy(&api->lock);
     (void) pthread_mutex_destroy(&api->refreshing);
     mem_free(api);
@@ -124,6 +128,11 @@ struct webhooks *api_webhooks(struct api *api)
 struct quota_ledger *api_quota_ledger(struct api *api)
 {
     return api->quota_ledger;
+}
+
+struct unique_ledger *api_unique_ledger(struct api *api)
+{
+    return api->unique_ledger;
 }
 
 struct registry *api_registry(struct api *api)

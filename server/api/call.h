@@ -15,6 +15,7 @@
 #include "store/store.h"
 
 struct quota_pending;
+struct unique_claim;
 
 /* What a call was asked, filled by its host. Strings live as long as the call's arena. */
 struct call_input {
@@ -85,8 +86,9 @@ struct call {
     void *patch;                        /* of verb_patch */
     void (*on_release)(struct call *c); /* frees what verb_state holds outside the arena */
     int n_attempts;
-    struct quota_pending
-        *quota_pending; /* of admission, from its judgement until the write is over */
+    /* Of admission, from its judgement until the write is over. */
+    struct quota_pending *quota_pending;
+    struct unique_claim *unique_claim;
 };
 
 /* Fills kind, subresource, media, options ... and runs the verb. on_done may be called before this

@@ -46,6 +46,10 @@ struct kind_hooks {
     void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
     void (*validate_update)(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes);
+    /* What no two objects of the kind may share, in all namespaces: a text, or STR_NONE where the
+     * object has none; and the field it comes from, as refusals name it. */
+    struct str (*unique)(struct arena *a, const struct json *object);
+    const char *unique_field;
     /* What a write to the object ("") or one of its subresources leaves alone, as managedFields
      * count it: paths, ending with NULL. Without it that is status, on writes to the object. */
     const char *const *(*reset_fields)(struct str subresource);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/base64.h"
 #include "resources/checks.h"
+#include "resources/device_options.h"
 #include "resources/resources.h"
+#include "settings/settings.h"
 
 #define DATA_MAX_BYTES (1024 * 1024)
 
@@ -23,9 +25,17 @@ static size_t decoded_bytes(struct str base64)
     return n;
 }
 
+static void check_options(struct hook_context *h, const struct json *old, const struct json *object,
+                          struct causes *causes)
+{
+    const struct str name = json_str(json_at(object, "metadata", "name", NULL));
+    if (settings_is_options(h->namespace, name))
+        device_options_check_data(h, json_get(old, STR("data")), json_get(object, STR("data")),
+                                  causes);
+}
+
 static void validate(struct hook_context *h, const struct json *object, struct causes *causes)
 {
-    (void) h;
     const struct json *data = json_get(object, STR("data"));
     const struct json *binary = json_get(object, STR("binaryData"));
     const struct field_path at_data = FIELD_NAME(NULL, STR("data"));
@@ -45,13 +55,15 @@ static void validate(struct hook_context *h, const struct json *object, struct c
     if (n_bytes > DATA_MAX_BYTES)
         causes_add(causes, CAUSE_TOO_LONG, &FIELD_KEY(NULL, STR("")), NULL,
                    "may not be more than %d bytes", DATA_MAX_BYTES);
+    if (h->operation == WRITE_CREATE)
+        check_options(h, NULL, object, causes);
 }
 
 static void validate_update(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes)
 {
-    (void) h;
     static const char *const frozen[] = {"data", "binaryData"};
+    check_options(h, old, object, causes);
     if (!json_get_bool(old, STR("immutable"), false))
         return;
     if (!json_get_bool(object, STR("immutable"), false))

@@ -31,3 +31,8 @@ extern const struct kind_hooks localsubjectaccessreview_hooks;
 extern const struct kind_hooks selfsubjectaccessreview_hooks;
 extern const struct kind_hooks selfsubjectrulesreview_hooks;
 extern const struct kind_hooks certificatesigningrequest_hooks;
+extern const struct kind_hooks device_hooks;
+extern const struct kind_hooks onboardcertificate_hooks;
+extern const struct kind_hooks onboardcertificateauthority_hooks;
+extern const struct kind_hooks devicecertificateauthority_hooks;
+extern const struct kind_hooks enrollmentrequest_hooks;

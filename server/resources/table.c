@@ -31,6 +31,11 @@ static const struct kind_hooks *const table[] = {
     &selfsubjectrulesreview_hooks,
     &certificatesigningrequest_hooks,
     &customresourcedefinition_hooks,
+    &device_hooks,
+    &onboardcertificate_hooks,
+    &onboardcertificateauthority_hooks,
+    &devicecertificateauthority_hooks,
+    &enrollmentrequest_hooks,
 };
 
 const struct kind_hooks *kind_hooks_find(struct str group, struct str plural)

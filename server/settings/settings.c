@@ -7,7 +7,7 @@
 #include "settings/config_items.h"
 
 #define NAMESPACE_MAX_BYTES 63
-#define OPEN STR("open")
+#define OPEN "open"
 #define DEFAULT_NAMESPACE STR("default")
 #define POLL_INTERVAL STR("config.timer.config.interval")
 #define POLL_INTERVAL_S 60
@@ -74,20 +74,6 @@ static bool is_label(struct str s)
     return s.n > 0 && s.n <= NAMESPACE_MAX_BYTES;
 }
 
-/* False when it is neither open nor closed. */
-static bool parse_registration(struct str value, struct settings_registration *ret)
-{
-    *ret = (struct settings_registration){.is_open = false};
-    if (str_is(value, "closed"))
-        return true;
-    const ptrdiff_t slash = str_find(value, '/');
-    if (!str_eq(slash < 0 ? value : str_sub(value, 0, (size_t) slash), OPEN))
-        return false;
-    ret->namespace = slash < 0 ? DEFAULT_NAMESPACE : str_from(value, (size_t) slash + 1);
-    ret->is_open = is_label(ret->namespace);
-    return ret->is_open;
-}
-
 static const char *const attestations[] = {
     [SETTINGS_ATTESTATION_REPORT] = "report",
     [SETTINGS_ATTESTATION_OFF] = "off",
@@ -111,8 +97,7 @@ static bool parse_retention(struct str value, int64_t *ret_s)
 
 static bool is_good_registration(struct str value)
 {
-    struct settings_registration ignored;
-    return parse_registration(value, &ignored);
+    return str_is(value, OPEN) || str_is(value, "closed");
 }
 
 static bool is_good_attestation(struct str value)
@@ -133,7 +118,8 @@ static const struct option {
     const char *reason;
     bool is_global;
 } options[] = {
-    {"registration", is_good_registration, "must be closed, open or open/<namespace>", true},
+    {"registration", is_good_registration, "must be closed or open", true},
+    {"registration.namespace", is_label, "must be the name of a namespace", true},
     {"attestation", is_good_attestation, "must be off, report or enforce", false},
     {"telemetry.retention", is_good_retention,
      "must be a duration of at least a minute, such as 12h, 30d or 1d12h", false},
@@ -285,9 +271,10 @@ int64_t settings_poll_interval_s(const struct settings_sources *s)
 
 struct settings_registration settings_registration(const struct json *global)
 {
-    struct settings_registration found;
     const struct settings_sources s = {.global = global};
-    if (!parse_registration(settings_find(&s, STR("registration")), &found))
-        return (struct settings_registration){.is_open = false};
-    return found;
+    const struct str namespace = settings_find(&s, STR("registration.namespace"));
+    return (struct settings_registration){
+        .is_open = str_is(settings_find(&s, STR("registration")), OPEN),
+        .namespace = namespace.n ? namespace : DEFAULT_NAMESPACE,
+    };
 }

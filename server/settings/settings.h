@@ -77,6 +77,6 @@ struct settings_registration {
     bool is_open;
     struct str namespace;
 };
-/* From the data of eve-system/global-options: `open` (namespace default), `open/<namespace>` or
- * `closed`. */
+/* From the data of eve-system/global-options: `registration` is `open` or `closed`,
+ * `registration.namespace` names the namespace (default). */
 struct settings_registration settings_registration(const struct json *global);

@@ -64,11 +64,11 @@ TEST(options_are_judged_by_type_and_range)
         {"attestation", "on", SETTINGS_BAD, "must be off, report or enforce"},
         {"registration", "open", SETTINGS_GOOD, ""},
         {"registration", "closed", SETTINGS_GOOD, ""},
-        {"registration", "open/enterprise1", SETTINGS_GOOD, ""},
-        {"registration", "open/", SETTINGS_BAD, "must be closed, open or open/<namespace>"},
-        {"registration", "open/Not A Name", SETTINGS_BAD,
-         "must be closed, open or open/<namespace>"},
-        {"registration", "opened", SETTINGS_BAD, "must be closed, open or open/<namespace>"},
+        {"registration", "opened", SETTINGS_BAD, "must be closed or open"},
+        {"registration.namespace", "enterprise1", SETTINGS_GOOD, ""},
+        {"registration.namespace", "Not A Name", SETTINGS_BAD, "must be the name of a namespace"},
+        {"registration.namespace", "-a", SETTINGS_BAD, "must be the name of a namespace"},
+        {"registration.namespace", "", SETTINGS_BAD, "must be the name of a namespace"},
         {"telemetry.retention", "30d", SETTINGS_GOOD, ""},
         {"telemetry.retention", "59s", SETTINGS_BAD,
          "must be a duration of at least a minute, such as 12h, 30d or 1d12h"},
@@ -155,11 +155,12 @@ TEST(registration_names_its_namespace)
     struct settings_registration r = settings_registration(parse(a, "{'registration':'open'}"));
     assert_true(r.is_open);
     assert_str(r.namespace, "default");
-    r = settings_registration(parse(a, "{'registration':'open/a-1'}"));
+    r = settings_registration(parse(a, "{'registration':'open','registration.namespace':'a-1'}"));
     assert_true(r.is_open);
     assert_str(r.namespace, "a-1");
+    r = settings_registration(parse(a, "{'registration':'open','registration.namespace':'-'}"));
+    assert_str(r.namespace, "default");
     assert_false(settings_registration(parse(a, "{'registration':'closed'}")).is_open);
-    assert_false(settings_registration(parse(a, "{'registration':'open/-'}")).is_open);
     assert_false(settings_registration(parse(a, "{'registration':'anybody'}")).is_open);
 }
 

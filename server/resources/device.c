@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: each has its uuid from the moment it is made, and no two the same certificate. */
+#include <inttypes.h>
+
+#include "base/uuid.h"
+#include "resources/checks.h"
+#include "resources/device_certificate.h"
+#include "resources/device_options.h"
+#include "resources/resources.h"
+
+/* For those who may do everything: the uuid that a device has had elsewhere. */
+#define GIVEN_UUID STR("eve.lfedge.org/uuid")
+
+/* ---- what the server writes ---------------------------------------------------------------- */
+
+static struct json *annotations_of(const struct json *object)
+{
+    return json_at(object, "metadata", "annotations", NULL);
+}
+
+static struct str new_uuid(struct hook_context *h)
+{
+    char text[UUID_TEXT_BYTES];
+    random_uuid(text);
+    return arena_str(h->arena, str_of(text));
+}
+
+/* A device that moves here from another controller keeps its uuid. */
+static struct str given_uuid(struct hook_context *h, struct json *object)
+{
+    char text[UUID_TEXT_BYTES];
+    struct uuid uuid;
+    struct json *annotations = annotations_of(object);
+    const struct str given = json_get_str(annotations, GIVEN_UUID);
+    if (!given.p || !h->user || !user_has_group(h->user, STR(GROUP_MASTERS)) ||
+        uuid_parse(given, &uuid) < 0 || uuid_is_zero(&uuid))
+        return STR_NONE;
+    (void) json_remove(annotations, GIVEN_UUID);
+    uuid_text(&uuid, text);
+    return arena_str(h->arena, str_of(text));
+}
+
+static struct json never_seen(struct hook_context *h)
+{
+    char now[CLOCK_SECONDS_BYTES];
+    struct json condition = json_object();
+    clock_format_seconds(h->now_us, now);
+    const struct {
+        const char *key;
+        struct str value;
+    } members[] = {
+        {"type", STR("Ready")},
+        {"status", STR("Unknown")},
+        {"reason", STR("NeverSeen")},
+        {"message", STR("the device has not been in touch yet")},
+        {"lastTransitionTime", arena_str(h->arena, str_of(now))},
+    };
+    for (size_t i = 0; i < N_ELEMENTS(members); i++)
+        (void) json_append_member(h->arena, &condition, str_of(members[i].key),
+                                  json_string(members[i].value));
+    return condition;
+}
+
+static void begin_status(struct hook_context *h, struct json *object)
+{
+    struct json status = json_object(), conditions = json_array();
+    struct str uuid = given_uuid(h, object);
+    if (!uuid.p)
+        uuid = new_uuid(h);
+    (void) json_push(h->arena, &conditions, never_seen(h));
+    (void) json_append_member(h->arena, &status, STR("uuid"), json_string(uuid));
+    (void) json_append_member(h->arena, &status, STR("conditions"), conditions);
+    (void) json_set(h->arena, object, STR("status"), status);
+}
+
+/* running/wanted, which no path of a column could show. */
+static void sum_up(struct hook_context *h, struct json *object)
+{
+    struct json *apps = json_at(object, "status", "apps", NULL);
+    if (!json_is(apps, JSON_OBJECT))
+        return;
+    const struct str summary =
+        arena_printf(h->arena, "%" PRId64 "/%" PRId64, json_get_int(apps, STR("running"), 0),
+                     json_get_int(apps, STR("wanted"), 0));
+    (void) json_set(h->arena, apps, STR("summary"), json_string(summary));
+}
+
+static void prepare(struct hook_context *h, const struct json *old, struct json *object)
+{
+    if (!old) {
+        begin_status(h, object);
+        return;
+    }
+    const struct json *uuid = json_at(old, "status", "uuid", NULL);
+    if (uuid && !json_at(object, "status", "uuid", NULL))
+        (void) json_set(h->arena, json_ensure_object(h->arena, object, STR("status")), STR("uuid"),
+                        *uuid);
+    if (str_is(h->subresource, "status"))
+        sum_up(h, object);
+}
+
+/* ---- rules --------------------------------------------------------------------------------- */
+
+static void check(struct hook_context *h, const struct json *old, const struct json *object,
+                  struct causes *causes)
+{
+    device_certificate_check(causes, old, object, "certificate");
+    device_certificate_check(causes, old, object, "onboard");
+    device_options_check_annotations(h, annotations_of(old), annotations_of(object), causes);
+}
+
+static void validate(struct hook_context *h, const struct json *object, struct causes *causes)
+{
+    if (h->operation == WRITE_CREATE)
+        check(h, NULL, object, causes);
+}
+
+static void validate_update(struct hook_context *h, const struct json *old,
+                            const struct json *object, struct causes *causes)
+{
+    const struct field_path status = FIELD_NAME(NULL, STR("status"));
+    const struct json *uuid = json_at(old, "status", "uuid", NULL);
+    check(h, old, object, causes);
+    if (uuid)
+        object_meta_check_immutable(causes, &FIELD_NAME(&status, STR("uuid")), uuid,
+                                    json_at(object, "status", "uuid", NULL));
+}
+
+static struct str unique(struct arena *a, const struct json *object)
+{
+    return device_certificate_fingerprint(a, json_at(object, "spec", "certificate", NULL));
+}
+
+const struct kind_hooks device_hooks = {
+    .group = STR("eve.lfedge.org"),
+    .plural = STR("devices"),
+    .prepare = prepare,
+    .validate = validate,
+    .validate_update = validate_update,
+    .unique = unique,
+    .unique_field = "spec.certificate",
+};
