@@ -112,6 +112,11 @@ void api_metrics_free(struct api_metrics *m)
     mem_free(m);
 }
 
+struct metrics *api_metrics_registry(struct api_metrics *m)
+{
+    return m->metrics;
+}
+
 void api_metrics_set_listener(struct api_metrics *m, const struct listener *l)
 {
     m->listener = l;

@@ -25,6 +25,9 @@ struct api_metrics *api_metrics_new(const struct api_metrics_options *o);
 /* NULL allowed. */
 void api_metrics_free(struct api_metrics *m);
 
+/* Where others register what they count. Before anybody asks for the text. */
+struct metrics *api_metrics_registry(struct api_metrics *m);
+
 /* What is there only later. Before anybody asks for the text; l must outlive that. */
 void api_metrics_set_listener(struct api_metrics *m, const struct listener *l);
 /* get() fills at most max and returns how many there are. */

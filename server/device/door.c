@@ -299,6 +299,10 @@ void device_on_request(void *ctx, struct http_exchange *x)
         device_visit_answer(v);
         return;
     }
+    if (!atomic_load(&door->api->is_ready) && v->route.endpoint->signer != SIGNED_BY_NOBODY) {
+        turn_away(v, "the controller is starting");
+        return;
+    }
     if (!is_admitted(v)) {
         turn_away(v, "the controller is busy");
         return;

@@ -21,6 +21,7 @@ struct onboarding;
 
 /* What all endpoints share; lives as long as the server. */
 struct device_api {
+    atomic_bool is_ready; /* every Device has been read; until then 503 */
     struct kube_client *client; /* field manager "seth-device" */
     const struct clock *clock;
     struct roster *roster;
