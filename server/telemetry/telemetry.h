@@ -52,8 +52,8 @@ int telemetry_open(const struct telemetry_options *o, struct telemetry **ret, ch
 void telemetry_free(struct telemetry *t);
 
 /* Copies the record. done(arg, id or negative errno) on the loop's thread once it is on disk:
- * -ENOSPC, -EAGAIN too much waits, -EIO. loop NULL: done runs on the writer's thread. From any
- * thread. */
+ * -ENOSPC, -EAGAIN too much waits, -EMSGSIZE, -EIO. loop NULL: done runs on the writer's thread, or
+ * at once when it is refused. From any thread. */
 void telemetry_append(struct telemetry *t, const struct telemetry_record *r, struct loop *loop,
                       void (*done)(void *arg, int64_t result), void *arg);
 /* Bytes waiting to be written: what shedding goes by. From any thread. */
@@ -73,6 +73,7 @@ struct telemetry_query {
     unsigned streams;          /* mask: 1u << TELEMETRY_LOG ... */
     const struct uuid *app;    /* NULL: any */
     uint64_t after;            /* ids above this only */
+    uint64_t before;           /* ids below this only; 0: no limit */
     int64_t start_us, end_us;  /* of arrival, end not included; 0: open */
     uint64_t newest;           /* only the newest this many that match the rest; 0: all */
 };
@@ -85,9 +86,13 @@ struct telemetry_cursor *telemetry_read(struct telemetry *t, const struct teleme
 int telemetry_next(struct telemetry_cursor *c, struct telemetry_record *ret);
 void telemetry_cursor_free(struct telemetry_cursor *c); /* NULL allowed */
 
+/* Every record up to this id was looked at, wanted or not: where to wait from, once there is no
+ * more. */
+uint64_t telemetry_cursor_position(const struct telemetry_cursor *c);
+
 /* Calls wake(arg) once, on some thread, when a record that the query wants has come to disk since
- * id `after` (at once when there is one already). Cancelled: wake is not running and will not be
- * called. */
+ * id `after` (at once, before this returns, when the device sent anything since). Cancelled: wake
+ * is not running and will not be called; wake itself may cancel. */
 struct telemetry_waiter;
 struct telemetry_waiter *telemetry_wait(struct telemetry *t, const struct telemetry_query *q,
                                         void (*wake)(void *arg), void *arg);
