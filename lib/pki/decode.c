@@ -21,6 +21,17 @@ static bool is_der(struct str s)
     return s.n > 1 && s.p[0] == 0x30 && (s.p[1] & 0x80);
 }
 
+/* YAML folds lines to blanks, which base64 does not have. */
+static struct str without_blanks(struct arena *a, struct str text)
+{
+    char *out = arena_alloc(a, text.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < text.n; i++)
+        if (text.p[i] != ' ' && text.p[i] != '\t')
+            out[n++] = text.p[i];
+    return str_range(out, n);
+}
+
 static int unwrap(struct arena *a, struct str *text, const char **ret_reason)
 {
     for (int n_wrappings = 0;; n_wrappings++) {
@@ -31,7 +42,8 @@ static int unwrap(struct arena *a, struct str *text, const char **ret_reason)
             return -EINVAL;
         }
         struct str bytes;
-        if (base64_decode(a, str_trim(*text), BASE64_STANDARD, &bytes, NULL) < 0) {
+        if (base64_decode(a, str_trim(without_blanks(a, *text)), BASE64_STANDARD, &bytes, NULL) <
+            0) {
             *ret_reason = n_wrappings ? "base64 of something that is no certificate"
                                       : "neither PEM nor base64";
             return -EINVAL;

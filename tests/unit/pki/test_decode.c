@@ -37,6 +37,16 @@ static struct str wrap_in_lines(struct arena *a, struct str s)
     return arena_str(a, buf_str(&lines));
 }
 
+/* As YAML reads lines that are no block. */
+static struct str folded(struct arena *a, struct str lines)
+{
+    char *copy = arena_strz(a, lines);
+    for (size_t i = 0; i < lines.n; i++)
+        if (copy[i] == '\n')
+            copy[i] = ' ';
+    return str_range(copy, lines.n);
+}
+
 TEST(certificates_are_found_in_each_of_their_wrappings)
 {
     ARENA_AUTO a = arena_new();
@@ -56,6 +66,7 @@ TEST(certificates_are_found_in_each_of_their_wrappings)
         arena_printf(a, "  %.*s \r\n", STR_ARG(wrap(a, pem))),
         wrap(a, wrap(a, pem)),
         wrap_in_lines(a, wrap_in_lines(a, pem)),
+        folded(a, wrap_in_lines(a, wrap_in_lines(a, pem))),
         wrap(a, der),
         wrap_in_lines(a, der),
     };
