@@ -7,12 +7,13 @@
 
 #include "api/auth/rbac.h"
 #include "api/registry.h"
+#include "base/alloc.h"
 #include "base/log.h"
 #include "kinds/kinds.h"
+#include "settings/settings.h"
 
 #define RBAC_GROUP "rbac.authorization.k8s.io"
 #define AUTOUPDATE STR("rbac.authorization.kubernetes.io/autoupdate")
-#define EVE_GROUP STR("eve.lfedge.org")
 /* So many writes share the flushes of a start on an empty store. */
 #define N_WORKERS 32
 #define MAX_OBJECTS 512
@@ -243,7 +244,7 @@ static int run(struct tasks *t, char **ret_error)
 static int make_namespaces(struct kube_client *client, struct arena *a, char **ret_error)
 {
     static const struct str names[] = {STR("default"), STR("kube-system"), STR("kube-public"),
-                                       STR("kube-node-lease")};
+                                       STR("kube-node-lease"), STR(SETTINGS_GLOBAL_NAMESPACE)};
     struct tasks *t = ARENA_NEW(a, struct tasks);
     t->client = client;
     (void) pthread_mutex_init(&t->lock, NULL);
@@ -273,12 +274,6 @@ static void complete(struct arena *a, struct json *object, bool is_default)
             (void) json_set(a, subject, STR("apiGroup"), json_string(STR(RBAC_GROUP)));
 }
 
-static bool serves_eve(struct kube_client *client)
-{
-    CLEANUP(registry_unrefp) struct registry *kinds = kube_kinds(client);
-    return registry_group(kinds, EVE_GROUP) != NULL;
-}
-
 static int make_roles(struct kube_client *client, struct arena *a, char **ret_error)
 {
     struct tasks *t = ARENA_NEW(a, struct tasks);
@@ -289,8 +284,6 @@ static int make_roles(struct kube_client *client, struct arena *a, char **ret_er
         struct str file = str_from(str_of(kinds_bootstrap[i].path), sizeof("bootstrap/") - 1);
         struct str resource = str_sub(file, 0, file.n - (sizeof(".yaml") - 1));
         bool is_eve = str_is(resource, "eve");
-        if (is_eve && !serves_eve(client))
-            continue;
         JSON_FOR_EACH_ITEM (json_parse_quick(a, kinds_bootstrap[i].json), object) {
             complete(a, object, !is_eve);
             add_task(t, STR(RBAC_GROUP), is_eve ? STR("clusterroles") : resource, object);
@@ -299,9 +292,30 @@ static int make_roles(struct kube_client *client, struct arena *a, char **ret_er
     return run(t, ret_error);
 }
 
+/* What all devices go by, ready to be edited. While the namespace is being deleted there is none.
+ */
+static int make_options(struct kube_client *client, struct arena *a, char **ret_error)
+{
+    struct tasks *t = ARENA_NEW(a, struct tasks);
+    t->client = client;
+    (void) pthread_mutex_init(&t->lock, NULL);
+    struct json *object = json_new(a, json_object());
+    struct json *meta = json_ensure_object(a, object, STR("metadata"));
+    (void) json_set(a, meta, STR("name"), json_string(STR(SETTINGS_GLOBAL_NAME)));
+    (void) json_set(a, meta, STR("namespace"), json_string(STR(SETTINGS_GLOBAL_NAMESPACE)));
+    add_task(t, STR(""), STR("configmaps"), object);
+    const int r = run(t, ret_error);
+    if (r != -EPERM && r != -ENOENT)
+        return r;
+    mem_free(TAKE(*ret_error));
+    return 0;
+}
+
 int bootstrap_objects(struct kube_client *client, char **ret_error)
 {
     ARENA_AUTO a = arena_new();
     int r = make_namespaces(client, a, ret_error);
+    if (r == 0)
+        r = make_options(client, a, ret_error);
     return r < 0 ? r : make_roles(client, a, ret_error);
 }
