@@ -55,10 +55,11 @@ struct device {
     struct device_config *config; /* until the device has it; NULL: made again when asked for */
     struct str integrity_token;   /* heap; empty: has not attested */
     unsigned char nonce[DEVICE_NONCE_BYTES];
-    size_t nonce_n;        /* 0: none outstanding */
-    int64_t nonce_made_us; /* monotonic */
-    bool has_tpm;          /* it once quoted with one */
-    uint32_t n_tokens;     /* of its own limit on requests */
+    size_t nonce_n;         /* 0: none outstanding */
+    int64_t nonce_made_us;  /* monotonic */
+    int64_t attest_told_us; /* monotonic: when users were told of its bad quotes; 0: they are not */
+    bool has_tpm;           /* it once quoted with one */
+    uint32_t n_tokens;      /* of its own limit on requests */
     int64_t tokens_at_ms;
 };
 
