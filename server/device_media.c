@@ -39,11 +39,11 @@ const struct option_spec device_media_options[] = {
     {"dns", OPTION_LIST, "", "with --address: servers of names", 0, 0},
     {"ntp", OPTION_TEXT, "", "server of time", 0, 0},
     {"domain", OPTION_TEXT, "", "where names are looked up", 0, 0},
-    {"signing-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
-    {"signing-key-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
-    {"ecdh-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
-    {"ecdh-key-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
-    {"controller-cert-lifetime-seconds", OPTION_INT, "31536000", "as the server is given it", 3,
+    {"device-signing-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-signing-key-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-ecdh-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-ecdh-key-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-cert-lifetime-seconds", OPTION_INT, "63072000", "as the server is given it", 60,
      (int64_t) 1 << 31},
     {"tls-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
     {0},
@@ -223,11 +223,11 @@ static int make_bootstrap(struct media *m)
     struct controller_certs_options options = {
         .data_dir = option_text(o, "data-dir"),
         .clock = &clock_system,
-        .signing_cert_file = option_text(o, "signing-cert-file"),
-        .signing_key_file = option_text(o, "signing-key-file"),
-        .ecdh_cert_file = option_text(o, "ecdh-cert-file"),
-        .ecdh_key_file = option_text(o, "ecdh-key-file"),
-        .lifetime_s = option_int(o, "controller-cert-lifetime-seconds")};
+        .signing_cert_file = option_text(o, "device-signing-cert-file"),
+        .signing_key_file = option_text(o, "device-signing-key-file"),
+        .ecdh_cert_file = option_text(o, "device-ecdh-cert-file"),
+        .ecdh_key_file = option_text(o, "device-ecdh-key-file"),
+        .lifetime_s = option_int(o, "device-cert-lifetime-seconds")};
     int r = controller_certs_open(&options, &certs, &m->error);
     if (r < 0)
         return r;

@@ -16,12 +16,12 @@ const struct option_spec rotate_certs_options[] = {
     {"signing", OPTION_ACTION, NULL, "the certificate that signs answers to devices", 0, 0},
     {"ecdh", OPTION_ACTION, NULL, "the one that secrets for devices are encrypted with", 0, 0},
     {"server", OPTION_ACTION, NULL, "the one of the server's TLS; its names stay", 0, 0},
-    {"controller-cert-lifetime-seconds", OPTION_INT, "31536000",
-     "life of the new signing and ECDH certificates", 3, (int64_t) 1 << 31},
+    {"device-cert-lifetime-seconds", OPTION_INT, "63072000",
+     "life of the new signing and ECDH certificates", 60, (int64_t) 1 << 31},
     {"tls-cert-lifetime-seconds", OPTION_INT, "31536000", "life of the new one of TLS", 3,
      (int64_t) 1 << 31},
-    {"signing-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
-    {"ecdh-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-signing-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
+    {"device-ecdh-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
     {"tls-cert-file", OPTION_TEXT, "", "as the server is given it", 0, 0},
     {0},
 };
@@ -45,14 +45,14 @@ static int rotate(const struct options *o, unsigned which, bool has_server, char
     const char *data_dir = option_text(o, "data-dir");
     int r = 0;
     if (which & CONTROLLER_SIGNING)
-        r = refuse_given(o, "signing", "signing-cert-file", ret_error);
+        r = refuse_given(o, "signing", "device-signing-cert-file", ret_error);
     if (r == 0 && (which & CONTROLLER_ECDH))
-        r = refuse_given(o, "ecdh", "ecdh-cert-file", ret_error);
+        r = refuse_given(o, "ecdh", "device-ecdh-cert-file", ret_error);
     if (r == 0 && has_server)
         r = refuse_given(o, "server", "tls-cert-file", ret_error);
     if (r == 0 && which)
-        r = controller_certs_rotate(data_dir, which,
-                                    option_int(o, "controller-cert-lifetime-seconds"), ret_error);
+        r = controller_certs_rotate(data_dir, which, option_int(o, "device-cert-lifetime-seconds"),
+                                    ret_error);
     if (r == 0 && has_server)
         r = identity_rotate(a, data_dir, option_int(o, "tls-cert-lifetime-seconds"), ret_error);
     return r;

@@ -222,9 +222,9 @@ def test_rotation_says_what_is_wrong(s):
             done = seth("rotate-certs", "--data-dir", d, *options, check=False)
             assert done.returncode == 1 and "no server has been started with this --data-dir" in done.stderr, done.stderr
         config = pathlib.Path(d) / "seth.yaml"
-        config.write_text(f"data-dir: {s.dir}\nserver: https://of.another.command\nsigning-cert-file: /theirs.pem\n")
+        config.write_text(f"data-dir: {s.dir}\nserver: https://of.another.command\ndevice-signing-cert-file: /theirs.pem\n")
         done = seth("rotate-certs", "--config", config, "--signing", check=False)
-        assert done.returncode == 1 and "--signing-cert-file /theirs.pem" in done.stderr, done.stderr
+        assert done.returncode == 1 and "--device-signing-cert-file /theirs.pem" in done.stderr, done.stderr
         seth("rotate-certs", "--config", config, "--ecdh")
 
 
@@ -284,7 +284,7 @@ def test_given_certificates_with_an_intermediate():
             leaf = eve.issue(role, issuer=middle)
             (d / f"{role}.pem").write_bytes(leaf.pem + middle.pem)
             (d / f"{role}.key").write_bytes(leaf.key_pem())
-        options = [w for role in ("signing", "ecdh") for w in (f"--{role}-cert-file", str(d / f"{role}.pem"), f"--{role}-key-file", str(d / f"{role}.key"))]
+        options = [w for role in ("signing", "ecdh") for w in (f"--device-{role}-cert-file", str(d / f"{role}.pem"), f"--device-{role}-key-file", str(d / f"{role}.key"))]
         s.stop()
         refused = seth("server", "--data-dir", s.dir, "--secure-port", 0, "--device-port", 0, *options, check=False)
         assert refused.returncode == 1 and "devices would refuse the signing certificate" in refused.stderr, refused.stderr
