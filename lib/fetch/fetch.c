@@ -241,10 +241,11 @@ static void set_trust(CURL *curl, const struct fetch_request *r)
 
 /* The name to verify is the URL's for libcurl: so the URL gets it, and the real peer goes beside
  * it. */
-static void set_place(CURL *curl, const struct fetch_target *t, struct curl_slist **ret_connect_to)
+static void set_place(CURL *curl, const struct fetch_request *r, const struct fetch_target *t,
+                      struct curl_slist **ret_connect_to)
 {
     libcurl.easy_setopt(curl, CURLOPT_URL, t->url);
-    libcurl.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+    libcurl.easy_setopt(curl, CURLOPT_PROTOCOLS_STR, r->allows_http ? "http,https" : "https");
     if (t->connect_to) {
         *ret_connect_to = libcurl.slist_append(NULL, t->connect_to);
         libcurl.easy_setopt(curl, CURLOPT_CONNECT_TO, *ret_connect_to);
@@ -323,7 +324,7 @@ static int perform(struct fetch_client *c, struct handle *h, struct arena *a,
     struct curl_slist *headers = make_headers(a, r, t);
     set_common(h->curl, r, &g, words);
     set_trust(h->curl, r);
-    set_place(h->curl, t, &connect_to);
+    set_place(h->curl, r, t, &connect_to);
     set_method(h->curl, r);
     libcurl.easy_setopt(h->curl, CURLOPT_HTTPHEADER, headers);
     CURLcode code = libcurl.easy_perform(h->curl);

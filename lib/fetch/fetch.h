@@ -15,7 +15,8 @@ void fetch_client_free(struct fetch_client *c);
 
 struct fetch_request {
     const char *method;        /* "GET", "POST" */
-    struct str url;            /* https:// only */
+    struct str url;            /* https://, or http:// too when allowed */
+    bool allows_http;          /* for what protects itself, as SCEP messages do */
     const struct str *headers; /* "Content-Type: application/json" */
     size_t n_headers;
     struct str body;

@@ -34,8 +34,12 @@ static int fill(struct arena *a, CURLU *u, const struct fetch_request *r, struct
                 struct str *ret_error)
 {
     const char *scheme = part(a, u, CURLUPART_SCHEME, 0);
-    if (!scheme || strcmp(scheme, "https") != 0)
-        return refuse(a, r->url, "the scheme must be https", ret_error);
+    const bool is_plain = scheme && strcmp(scheme, "http") == 0;
+    if (!scheme || !(strcmp(scheme, "https") == 0 || (is_plain && r->allows_http)))
+        return refuse(a, r->url,
+                      r->allows_http ? "the scheme must be http or https"
+                                     : "the scheme must be https",
+                      ret_error);
     if (part(a, u, CURLUPART_USER, 0) || part(a, u, CURLUPART_PASSWORD, 0))
         return refuse(a, r->url, "user information is not allowed", ret_error);
     const char *port = part(a, u, CURLUPART_PORT, 0);
