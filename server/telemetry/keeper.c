@@ -116,13 +116,17 @@ static void delete_expired(struct telemetry *t)
     segments_release(all, n);
 }
 
-static void delete_beyond_bytes(struct telemetry *t)
+/* Bytes on disk beyond the limit. */
+static int64_t excess_bytes(const struct telemetry *t)
 {
-    if (t->options.max_bytes <= 0)
-        return;
     struct telemetry_stats stats;
     telemetry_stats(t, &stats);
-    int64_t excess = (int64_t) stats.disk_bytes - t->options.max_bytes;
+    return t->options.max_bytes > 0 ? (int64_t) stats.disk_bytes - t->options.max_bytes : 0;
+}
+
+static void delete_beyond_bytes(struct telemetry *t)
+{
+    int64_t excess = excess_bytes(t);
     size_t n = 0;
     struct segment **all = finished_segments(t, &n);
     for (size_t i = 0; i < n && excess > 0; i++) {
@@ -181,11 +185,11 @@ static void sweep(struct telemetry *t, bool is_close_look)
     pthread_mutex_lock(&t->keep_lock);
     give_footers(t);
     delete_expired(t);
-    delete_beyond_bytes(t);
-    if (is_close_look) {
-        keeper_trim_devices(t);
+    keeper_trim_devices(t);
+    /* One device's excess goes before anything of others has to. */
+    if (is_close_look || excess_bytes(t) > 0)
         rewrite_dead(t);
-    }
+    delete_beyond_bytes(t);
     note_room(t);
     pthread_mutex_unlock(&t->keep_lock);
 }

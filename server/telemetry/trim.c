@@ -5,16 +5,23 @@
 
 #define CHUNK_ENTRIES 256
 
+struct over {
+    struct uuid device;
+    uint64_t floor;
+    int64_t n_bytes;
+};
+
 /* Bytes of a device's records above the floor in one segment; when they pass `enough`, *ret_id is
  * the record that did it. */
-static int64_t bytes_in(struct telemetry *t, struct segment *s, const struct uuid *device,
-                        uint64_t floor, int64_t enough, uint64_t *ret_id)
+static int64_t bytes_in(struct telemetry *t, struct segment *s, const struct over *o,
+                        int64_t enough, uint64_t *ret_id)
 {
+    uint64_t floor = o->floor;
     struct entry chunk[CHUNK_ENTRIES];
     int64_t n_bytes = 0;
     for (;;) {
         uint64_t scan_at = 0;
-        ssize_t n = segment_entries(t, s, device, floor, &scan_at, chunk, CHUNK_ENTRIES);
+        ssize_t n = segment_entries(t, s, &o->device, floor, &scan_at, chunk, CHUNK_ENTRIES);
         if (n <= 0 || entry_id(s, &chunk[n - 1]) <= floor)
             return n_bytes;
         for (ssize_t i = 0; i < n; i++) {
@@ -28,20 +35,14 @@ static int64_t bytes_in(struct telemetry *t, struct segment *s, const struct uui
     }
 }
 
-struct over {
-    struct uuid device;
-    uint64_t floor;
-    int64_t n_bytes;
-};
-
 static void trim(struct telemetry *t, const struct over *o, struct segment **all, size_t n)
 {
     int64_t total = 0, max = t->options.max_device_bytes;
     uint64_t id = 0;
-    for (size_t i = n; i-- > 0 && total <= max;) {
-        total += bytes_in(t, all[i], &o->device, o->floor, INT64_MAX, &id);
+    for (size_t i = n; i-- > 0 && !id;) {
+        total += bytes_in(t, all[i], o, INT64_MAX, &id);
         if (total > max)
-            total -= bytes_in(t, all[i], &o->device, o->floor, total - max, &id);
+            total -= bytes_in(t, all[i], o, total - max, &id);
     }
     pthread_mutex_lock(&t->lock);
     struct track *k = track_of(t, &o->device);
