@@ -42,7 +42,7 @@ static void check_round_trip(struct arena *a, const ProtobufCMessageDescriptor *
 static void check_random(const ProtobufCMessageDescriptor *d, uint64_t seed)
 {
     ARENA_AUTO a = arena_new();
-    struct random_source r = {seed};
+    struct source r = {seed};
     check_round_trip(a, d, pb_pack(a, random_message(a, d, &r, 6)));
 }
 
@@ -59,7 +59,7 @@ TEST(random_messages_of_every_type_survive_packing)
 TEST(no_prefix_of_a_message_does_harm)
 {
     ARENA_AUTO a = arena_new();
-    struct random_source r = {7};
+    struct source r = {7};
     struct str bytes = pb_pack(a, random_message(a, &test__every_type__descriptor, &r, 4));
     assert_true(bytes.n > 100);
     size_t n_refused = 0;
