@@ -41,15 +41,37 @@ static void require_same(const struct stream_peer *a, const struct stream_peer *
         require(str_eq(a->organizations[i], b->organizations[i]));
 }
 
+/* Whatever certificate is found, its key may be asked and its DER read again. */
+static void use_key(struct arena *a, const struct pki_cert *c)
+{
+    CLEANUP(pki_public_freep) struct pki_public *key = pki_cert_public(c);
+    require(pki_verify_der(key, STR("message"), STR("signature")) < 0);
+    (void) pki_cert_is_signed_by(c, c);
+    CLEANUP(pki_cert_freep) struct pki_cert *again = NULL;
+    require(pki_cert_parse(pki_cert_der(a, c), &again) == 0);
+}
+
+static void decode(struct arena *a, struct str input)
+{
+    CLEANUP(pki_cert_freep) struct pki_cert *c = NULL;
+    const char *reason = NULL;
+    if (pki_cert_decode(input, &c, &reason) < 0)
+        require(!c && reason);
+    else
+        use_key(a, c);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     ARENA_AUTO arena = arena_new();
     CLEANUP(pki_cert_freep) struct pki_cert *c = NULL, *again = NULL;
     struct str input = str_range((const char *) data, size);
+    decode(arena, input);
     if (pki_cert_parse(input, &c) < 0) {
         require(!c);
         return 0;
     }
+    use_key(arena, c);
     struct stream_peer peer = {0}, copy = {0};
     void *names = stream_peer_name(&peer, c);
     require(check_peer(&peer) <= UTF8_GROWTH * size);

@@ -124,7 +124,6 @@ TEST(raw_signatures_on_p521_verify)
 
 TEST(one_flipped_bit_or_another_length_is_refused)
 {
-    ARENA_AUTO a = arena_new();
     KEY_AUTO k = pki_key_new();
     PUBLIC_AUTO p = pki_public_of_key(k);
     unsigned char raw[PKI_RAW_SIGNATURE_BYTES + 1] = {0};
