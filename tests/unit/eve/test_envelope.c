@@ -113,10 +113,9 @@ TEST(what_is_no_container_is_refused)
         "0f00",                     /* types that never were */
         "10ffffffffffffffffff02",   /* more than 64 bits */
         "10ffffffffffffffffffff01", /* eleven bytes */
-        "808080808000"
-        "00",                     /* a tag of zero, at length */
-        "90808080100a",           /* a tag of more than 32 bits */
-        "0affffffffffffffffff01", /* a length around all memory */
+        "80808080800000",           /* a tag of zero, at length */
+        "90808080100a",             /* a tag of more than 32 bits */
+        "0affffffffffffffffff01",   /* a length around all memory */
         "0affffffff0f",
         "4101020304050607", /* eight bytes, one missing */
         "4d010203",

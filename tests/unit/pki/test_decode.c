@@ -114,7 +114,6 @@ TEST(what_is_no_certificate_is_refused_with_the_reason)
 
 TEST(a_fingerprint_is_the_digest_of_the_der)
 {
-    ARENA_AUTO a = arena_new();
     KEY_AUTO key = pki_key_new();
     CERT_AUTO cert = issued("c", true, key, NULL, NULL);
     unsigned char ours[SHA256_BYTES], theirs[SHA256_BYTES];
