@@ -28,7 +28,8 @@ struct h2 {
     struct h2_limits limits;
     const struct h2_events *events;
     void *ctx;
-    struct h2_stream *reading; /* whose head is being read */
+    struct h2_stream *reading;  /* whose head is being read */
+    struct h2_stream *trailing; /* whose trailers are */
     size_t gathered_bytes;
     size_t pulled_bytes, budget_bytes;
     struct bucket resets, empties;
@@ -138,9 +139,13 @@ static void refuse(struct h2 *h, struct h2_stream *s, int status, struct str rea
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     struct h2 *h = arg;
-    h->reading = NULL;
-    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+    h->reading = h->trailing = NULL;
+    if (frame->hd.type != NGHTTP2_HEADERS)
         return 0;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+        h->trailing = find(h, frame->hd.stream_id);
+        return 0;
+    }
     struct h2_stream *s = h->events->on_open(h->ctx);
     s->id = frame->hd.stream_id;
     h->reading = s;
@@ -164,17 +169,20 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void) frame;
     (void) flags;
     struct h2 *h = arg;
-    struct h2_stream *s = h->reading; /* NULL for trailers, which nobody reads */
+    struct str n = str_range((const char *) name, n_name);
+    struct str v = str_range((const char *) value, n_value);
+    struct h2_stream *s = h->reading;
+    if (h->trailing) /* nobody reads them */
+        h2_rules_trailer(&h->trailing->rules, n, v);
     if (!s)
         return 0;
+    h2_rules_header(&s->rules, n, v);
     /* The rest of a head that is too large is decoded, for HPACK's sake, and dropped. */
     size_t cost = n_name + n_value + MESSAGE_HEADER_OVERHEAD;
     if (s->in->n_fields >= h->limits.headers)
         cost = h->limits.header_bytes + 1;
     if (message_charge(s->in, cost, h->limits.header_bytes) < 0)
         return 0;
-    struct str n = str_range((const char *) name, n_name);
-    struct str v = str_range((const char *) value, n_value);
     if (n.n > 0 && n.p[0] == ':')
         add_pseudo(s->in, n, v);
     else
@@ -182,19 +190,18 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* nghttp2 would leave the header out and serve the request; RFC 9113 8.1.1 calls it malformed. */
-static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
-                             const uint8_t *name, size_t n_name, const uint8_t *value,
-                             size_t n_value, uint8_t flags, void *arg)
+/* A malformed request is not answered (RFC 9113 8.1.1). */
+static int reset_malformed(struct h2 *h, struct h2_stream *s)
 {
-    (void) session, (void) frame, (void) name, (void) n_name, (void) value, (void) n_value;
-    (void) flags, (void) arg;
-    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (s->is_malformed)
+        return 0;
+    s->is_malformed = true;
+    drop_body(h, s);
+    return nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_PROTOCOL_ERROR);
 }
 
 static void finish_head(struct h2 *h, struct h2_stream *s)
 {
-    h->reading = NULL;
     message_finish(s->in);
     if (s->in->authority.n == 0) {
         struct str host = message_header(s->in, STR("host"));
@@ -210,6 +217,17 @@ static void finish_head(struct h2 *h, struct h2_stream *s)
         refuse(h, s, 413, STR("request body too large"));
 }
 
+/* What has come of the request is whole so far: held against the rules. Trailers are its end. */
+static void check(struct h2 *h, struct h2_stream *s, bool is_last)
+{
+    if (s == h->reading)
+        h2_rules_end_head(&s->rules);
+    if (s == h->trailing && !is_last)
+        s->rules.is_broken = true;
+    if (is_last)
+        h2_rules_end(&s->rules);
+}
+
 static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 {
     (void) session;
@@ -220,9 +238,14 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     if (!s)
         return 0;
     bool is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+    bool is_head = s == h->reading;
+    check(h, s, is_last);
+    h->reading = h->trailing = NULL;
+    if (s->rules.is_broken)
+        return reset_malformed(h, s);
     if (is_last)
         s->is_complete = true;
-    if (s == h->reading)
+    if (is_head)
         finish_head(h, s);
     if (is_last && !s->refusal)
         h->events->on_request(h->ctx, s);
@@ -235,7 +258,12 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, co
     (void) flags;
     struct h2 *h = arg;
     struct h2_stream *s = find(h, id);
-    if (!s || s->refusal)
+    if (!s)
+        return 0;
+    h2_rules_data(&s->rules, n);
+    if (s->rules.is_broken)
+        return reset_malformed(h, s);
+    if (s->refusal)
         return 0;
     if (n > h->limits.body_bytes - s->in->body.n) {
         refuse(h, s, 413, STR("request body too large"));
@@ -262,6 +290,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t code, 
         return 0;
     if (s == h->reading)
         h->reading = NULL;
+    if (s == h->trailing)
+        h->trailing = NULL;
     h->gathered_bytes -= s->gathered_bytes;
     h->events->on_close(h->ctx, s);
     return 0;
@@ -413,7 +443,6 @@ static nghttp2_session_callbacks *make_callbacks(void)
         return NULL;
     nghttp2_session_callbacks_set_on_begin_headers_callback(c, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(c, on_header);
-    nghttp2_session_callbacks_set_on_invalid_header_callback(c, on_invalid_header);
     nghttp2_session_callbacks_set_on_begin_frame_callback(c, on_begin_frame);
     nghttp2_session_callbacks_set_on_frame_send_callback(c, on_frame_send);
     nghttp2_session_callbacks_set_on_frame_recv_callback(c, on_frame_recv);
@@ -429,6 +458,7 @@ static nghttp2_option *make_options(const struct h2_limits *limits)
     if (nghttp2_option_new(&o) != 0)
         return NULL;
     nghttp2_option_set_no_closed_streams(o, 1);
+    nghttp2_option_set_no_http_messaging(o, 1); /* ours: h2_rules.c */
     /* Its own limit knows no trust; ours is reached before. */
     nghttp2_option_set_stream_reset_rate_limit(o, 2 * (uint64_t) limits->reset_burst,
                                                2 * (uint64_t) limits->resets_per_second);

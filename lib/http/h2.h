@@ -3,6 +3,7 @@
  * in, bytes out. */
 #pragma once
 
+#include "http/h2_rules.h"
 #include "http/message.h"
 #include "http/queue.h"
 
@@ -20,11 +21,13 @@ struct h2_limits {
 struct h2_stream {
     struct message *in;      /* the user's, where the request is gathered */
     struct slice_queue *out; /* the user's, of the answer's body not yet sent */
+    struct h2_rules rules;
     int32_t id;
-    int refusal;      /* the status, once refused */
-    bool is_complete; /* nothing more will come */
-    bool is_deferred; /* nothing to send; h2_send() wakes it */
-    bool is_ended;    /* nothing will be added to out */
+    int refusal;       /* the status, once refused */
+    bool is_complete;  /* nothing more will come */
+    bool is_malformed; /* and reset for it */
+    bool is_deferred;  /* nothing to send; h2_send() wakes it */
+    bool is_ended;     /* nothing will be added to out */
     size_t gathered_bytes;
     char status_text[4];
     char length_text[20];
