@@ -63,9 +63,9 @@ void derive_hardware(struct derivation *d, const Eve__Info__ZInfoHardware *m);  
 /* hardware.c: what applications may use; whether the configuration was worked in. */
 void derive_metrics(struct derivation *d, const Eve__Metrics__DeviceMetric *m);
 
-enum contact { CONTACT_NEVER, CONTACT_SILENT, CONTACT_HEARD };
+enum contact_state { CONTACT_NEVER, CONTACT_SILENT, CONTACT_HEARD };
 struct contact_view {
-    enum contact contact;
+    enum contact_state contact;
     int64_t last_seen_us;
     struct device_word word;
 };

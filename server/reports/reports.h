@@ -12,19 +12,31 @@ struct reports;
 struct reports_options {
     struct kube_client *client; /* field manager "seth-reports" */
     struct roster *roster;
-    struct telemetry *telemetry;
+    struct telemetry *telemetry; /* NULL: nothing is taken up */
     const struct clock *clock;
-    const char *checkpoint_path; /* up to which record statuses are written */
+    const char *checkpoint_path; /* up to which record statuses are written; NULL: not kept */
 };
-/* Takes up what was stored and not yet worked in when the server last ended. Has threads of its
- * own. */
+/* Takes up what was stored and not yet worked in when the server last ended. Has a thread of its
+ * own, which begins when reports_on_event() has told of all objects that exist. */
 int reports_new(const struct reports_options *o, struct reports **ret, char **ret_error);
 void reports_free(struct reports *r); /* NULL allowed; writes what is pending first */
 /* A record is on disk (info, metrics, hardware). Copies. From any thread; never blocks. */
 void reports_take(struct reports *r, const struct telemetry_record *record);
-/* The device asked for its configuration (hash it has, hash it was given), registered, attested
- * ...: conditions of the Device and its DeviceConfig. From any thread; never blocks. */
+/* The device asked for its configuration with this hash: it has it. Registered, attested ...:
+ * conditions of the Device and its DeviceConfig. From any thread; never blocks. */
 void reports_config_fetched(struct reports *r, struct device *d, struct str hash);
 void reports_attested(struct reports *r, struct device *d, bool is_good, struct str message);
 /* Objects that a report may concern (from kube_watch). */
 void reports_on_event(void *reports, const struct kube_event *e);
+
+struct reports_stats {
+    uint64_t n_taken;   /* messages worked in */
+    uint64_t n_bad;     /* that are no message */
+    uint64_t n_foreign; /* about another device, or an object that is not this device's */
+    uint64_t n_stale;   /* older than what is known */
+    uint64_t n_missed;  /* not queued for want of room: info is read again from the telemetry */
+    uint64_t n_writes, n_failures, n_events, n_events_shed;
+    size_t n_queued_bytes;
+};
+/* From any thread. */
+void reports_stats(const struct reports *r, struct reports_stats *ret);
