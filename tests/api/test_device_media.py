@@ -15,7 +15,7 @@ import eve
 import wire
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from seth import Server, binary, unique, wait_until
+from seth import KUBECTLS, TOP, Server, binary, unique, wait_until
 
 OPTIONS = ("--tls-san", "ctl.example.org")
 FILES = {"server", "root-certificate.pem", "v2tlsbaseroot-certificates.pem", "onboard.cert.pem", "onboard.key.pem"}
@@ -295,3 +295,59 @@ def test_given_certificates_with_an_intermediate():
         device = eve.Device("127.0.0.1", s.device_port, (directory / "root-certificate.pem").read_bytes())
         assert device.certs().status == 200
         assert x509.load_pem_x509_certificate(device.signing_pem).issuer == middle.certificate.subject
+
+
+# ---- the manual ---------------------------------------------------------------------------
+
+
+def run_shell(s, script):
+    """As the reader of docs/ONBOARDING.md, in a directory of their own."""
+    home = s.dir / "reader"
+    home.mkdir(exist_ok=True)
+    script = f'seth() {{ {binary()} "$@"; }}\n' + script.replace("/var/lib/seth", str(s.dir)).replace(" -w\n", "\n")
+    env = {**os.environ, "PATH": f"{KUBECTLS['new'].parent}:{os.environ['PATH']}", "HOME": str(home), "KUBECONFIG": s.kubeconfig}
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=home, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, (script, done.stdout + done.stderr)
+    return done.stdout
+
+
+def booted(s, medium, serial=None):
+    """A machine installed from this medium."""
+    directory = s.dir / "reader" / medium
+    return eve.Device("127.0.0.1", s.device_port, (directory / "root-certificate.pem").read_bytes(), onboarding=identity(directory), serial=serial)
+
+
+def test_onboarding_page_as_written():
+    text = (TOP / "docs/ONBOARDING.md").read_text()
+    for option in set(re.findall(r"(--[a-z][a-z-]+)", re.sub(r"```sh\n.*?```", "", text, flags=re.S))):
+        assert any(option in seth(c, "--help").stdout for c in ("server", "device-media", "rotate-certs")), option
+    start, medium, serials, watch, named, approve, trouble, attestation, revoke, rotate = re.findall(r"```sh\n(.*?)```", text, re.S)
+    words = start.split()
+    assert words[:2] == ["seth", "server"] and "--device-port" in words
+    with Server(*words[words.index("--tls-san"):]) as s:
+        assert "onboardcertificate.eve.lfedge.org/onboard-" in run_shell(s, medium)
+        run_shell(s, serials)
+        assert not run_shell(s, watch)
+        d = booted(s, "usb").onboard()
+        name = f"eve-{d.identity.der_hash.hex()[:8]}"
+        assert name in run_shell(s, watch)
+        assert booted(s, "two", "4CE21370XA").onboard() and booted(s, "two", "another").certs().status == 200
+        stranger = booted(s, "two", "another")
+        stranger.certs()
+        assert stranger.register().status == 403
+        run_shell(s, approve)
+        wait_until(lambda: stranger.register().status in (200, 201), what="the approved request to let it in")
+        run_shell(s, named)
+        chosen = booted(s, "static", "4CE21370XC").onboard()
+        assert s.ok("GET", "/apis/eve.lfedge.org/v1beta1/namespaces/plant/devices/press-7")["status"]["uuid"] == chosen.uuid
+        assert "DeviceRegistered" in run_shell(s, trouble)
+        assert d.config()[0].status == 200
+        run_shell(s, attestation)
+        wait_until(lambda: d.config(known="")[0].status == 403, what="attestation to be asked for")
+        assert chosen.config(known="")[0].status == 200
+        run_shell(s, rotate)
+        revoked = revoke.splitlines()
+        run_shell(s, revoked[0])
+        wait_until(lambda: chosen.send("POST", chosen.path("config"), eve.seal(chosen.identity, b"")).status == 403, what="the device to be refused")
+        run_shell(s, "\n".join(revoked[1:]))
+        wait_until(lambda: chosen.send("POST", chosen.path("config"), eve.seal(chosen.identity, b"")).status in (400, 401, 403, 404), what="the device to be gone")
