@@ -8,6 +8,7 @@
 struct hook_run {
     const char *kind; /* "core/v1/configmaps" */
     const char *subresource;
+    const char *namespace;
     const struct json *old; /* NULL: a create */
     struct json *object;
 };
