@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "bootstrap.h"
 #include "controllers/controller.h"
+#include "devices.h"
 #include "identity.h"
 #include "kubeconfig.h"
 #include "notify.h"
@@ -53,6 +54,8 @@ struct server {
     struct api_server *door;
     struct kube_client *client;
     struct controller_runner *controllers;
+    struct devices devices;
+    size_t n_draining;
     struct loop_timer *stop_timer, *renew_timer, *watchdog_timer;
     struct reload *reload;
     atomic_bool is_stopping;
@@ -251,6 +254,20 @@ static int write_admin_kubeconfig(struct server *s, char **ret_error)
     return r;
 }
 
+static struct devices_options devices_options(struct server *s)
+{
+    return (struct devices_options){.options = s->options,
+                                    .arena = s->arena,
+                                    .store_api = s->api,
+                                    .loops = s->loops,
+                                    .n_loops = s->n_loops,
+                                    .metrics = s->metrics,
+                                    .health = &s->health,
+                                    .fetch = s->security.fetch,
+                                    .certificate_path = s->identity.certificate_path,
+                                    .key_path = s->identity.key_path};
+}
+
 static int open_parts(struct server *s, char **ret_error)
 {
     int r = open_identity(s, ret_error);
@@ -277,6 +294,10 @@ static int open_parts(struct server *s, char **ret_error)
     api_set_webhooks(s->api, s->security.webhooks);
     add_checks(s);
     open_loops(s);
+    struct devices_options devices = devices_options(s);
+    r = devices_open(&s->devices, &devices, ret_error);
+    if (r < 0)
+        return r;
     struct str address = arena_printf(s->arena, "%.*s:%lld", STR_ARG(reachable_address(s)),
                                       (long long) option_int(s->options, "secure-port"));
     s->door = api_server_new(&(struct api_server_options){.api = s->api,
@@ -287,7 +308,9 @@ static int open_parts(struct server *s, char **ret_error)
                                                           .workers = s->security.workers,
                                                           .fairness = s->security.fairness,
                                                           .audit = s->security.audit,
-                                                          .metrics = s->metrics});
+                                                          .metrics = s->metrics,
+                                                          .annexes = s->devices.annexes,
+                                                          .n_annexes = s->devices.n_annexes});
     struct controller_context ctx = {
         .client = s->client,
         .clock = &clock_system,
@@ -298,6 +321,8 @@ static int open_parts(struct server *s, char **ret_error)
         .signing_duration_s = option_int(s->options, "cluster-signing-duration-seconds")};
     s->controllers = controller_runner_new(&ctx);
     r = open_listener(s, ret_error);
+    if (r == 0)
+        r = devices_listen(&s->devices, &devices, ret_error);
     if (r < 0)
         return r;
     api_metrics_set_listener(s->metrics, s->listener);
@@ -314,12 +339,21 @@ static void stop_loops(void *arg)
         loop_stop(s->loops[i]);
 }
 
+static void on_door_drained(void *arg)
+{
+    struct server *s = arg;
+    if (--s->n_draining == 0)
+        stop_loops(s);
+}
+
 static void drain(void *arg)
 {
     struct server *s = arg;
     loop_timer_free(s->stop_timer);
     listener_close(s->listener);
-    api_server_drain(s->door, stop_loops, s);
+    s->n_draining = 2;
+    api_server_drain(s->door, on_door_drained, s);
+    devices_drain(&s->devices, on_door_drained, s);
     s->stop_timer = loop_timer_new(s->loops[0], stop_loops, s);
     loop_timer_start(s->stop_timer, DRAIN_MS, 0);
 }
@@ -347,6 +381,7 @@ static void reload_certificates(struct server *s)
     else
         log_info("certificates reloaded");
     mem_free(error);
+    devices_reload(&s->devices);
 }
 
 static void reload_files(void *arg)
@@ -429,11 +464,12 @@ static void run(struct server *s)
         if (pthread_create(&s->threads[s->n_threads++], NULL, run_loop, s->loops[i]) != 0)
             abort();
     start_upkeep(s);
-    log_info("serving the Kubernetes API",
-             LOG_TEXT("address", option_text(s->options, "bind-address")),
-             LOG_INT("port", listener_port(s->listener)), LOG_INT("threads", (int64_t) s->n_loops),
-             LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig",
-                                                option_text(s->options, "data-dir"))));
+    log_info(
+        "serving the Kubernetes API", LOG_TEXT("address", option_text(s->options, "bind-address")),
+        LOG_INT("port", listener_port(s->listener)),
+        LOG_INT("device_port", devices_port(&s->devices)), LOG_INT("threads", (int64_t) s->n_loops),
+        LOG_STR("kubeconfig", arena_printf(s->arena, "%s/admin.kubeconfig",
+                                           option_text(s->options, "data-dir"))));
     notify_ready();
     loop_run(s->loops[0]);
     for (size_t i = 0; i < s->n_threads; i++)
@@ -474,11 +510,13 @@ static void close_parts(struct server *s)
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
     api_server_close(s->door);
+    devices_stop(&s->devices);
     workers_settle(s->security.workers); /* their calls write, and answer to loops */
     if (s->store)
         store_settle(s->store);
     settle_loops(s);
     api_server_free(s->door);
+    devices_close(&s->devices);
     tls_config_free(s->tls);
     pki_cert_free(s->ca_cert);
     pki_key_free(s->ca_key);
