@@ -17,6 +17,7 @@ struct api {
     struct quota_ledger *quota_ledger;
     struct unique_ledger *unique_ledger;
     struct webhooks *webhooks;
+    const struct table_live *table_live;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
     struct registry *registry;
@@ -123,6 +124,16 @@ void api_set_webhooks(struct api *api, struct webhooks *w)
 struct webhooks *api_webhooks(struct api *api)
 {
     return api->webhooks;
+}
+
+void api_set_table_live(struct api *api, const struct table_live *live)
+{
+    api->table_live = live;
+}
+
+const struct table_live *api_table_live(struct api *api)
+{
+    return api->table_live;
 }
 
 struct quota_ledger *api_quota_ledger(struct api *api)

@@ -13,6 +13,7 @@ struct authenticator;
 struct rbac;
 struct webhooks;
 struct token_issuer;
+struct table_live;
 
 struct api_options {
     struct store *store;
@@ -36,6 +37,9 @@ struct rbac *api_rbac(struct api *api);
 /* NULL, as at first: none are asked. Set before other threads use api. */
 void api_set_webhooks(struct api *api, struct webhooks *w);
 struct webhooks *api_webhooks(struct api *api);
+/* Likewise: what tables show beyond the objects; kept by reference. */
+void api_set_table_live(struct api *api, const struct table_live *live);
+const struct table_live *api_table_live(struct api *api);
 const struct token_issuer *api_token_issuer(struct api *api);
 /* The kinds as they are now, with a reference. From any thread. */
 struct registry *api_registry(struct api *api);

@@ -17,7 +17,7 @@ int reply_form_of(struct call *c, struct reply_form *ret_form)
                     {"Metadata", TABLE_INCLUDE_METADATA},
                     {"Object", TABLE_INCLUDE_OBJECT},
                     {"None", TABLE_INCLUDE_NONE}};
-    struct reply_form f = {.kind = c->kind, .media = c->media};
+    struct reply_form f = {.kind = c->kind, .media = c->media, .live = api_table_live(c->api)};
     f.now_us = api_clock(c->api)->wall_us(api_clock(c->api));
     struct str asked = request_parameter(&c->in.query, "includeObject");
     bool known = c->media.form != MEDIA_TABLE;
@@ -82,8 +82,10 @@ static void write_table_head(struct buf *b, const struct reply_form *f,
 static void write_row(struct buf *b, const struct reply_form *f, struct arena *a,
                       const struct json *object)
 {
-    struct table_options options = {
-        .include = f->include, .meta_version = f->media.version, .now_us = f->now_us};
+    struct table_options options = {.include = f->include,
+                                    .meta_version = f->media.version,
+                                    .now_us = f->now_us,
+                                    .live = f->live};
     table_write_row(b, a, f->kind, object, &options);
 }
 

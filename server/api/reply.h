@@ -11,6 +11,7 @@ struct reply_form {
     struct media_choice media;
     enum table_include include; /* of tables */
     int64_t now_us;
+    const struct table_live *live;
 };
 
 /* includeObject of the query. Fails with 400. */

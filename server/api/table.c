@@ -176,9 +176,24 @@ static void write_custom_value(const struct table_cell *c, struct str type, cons
         buf_append_str(c->out, STR("null"));
 }
 
-static void write_cell(const struct table_cell *c, const struct kind *kind,
-                       const struct kind_column *column)
+/* False: nobody knows better than the object. */
+static bool write_live(const struct table_cell *c, const struct kind *kind,
+                       const struct kind_column *column, const struct table_live *live)
 {
+    char text[TABLE_AGE_BYTES];
+    const int64_t then_us = live && str_is(column->type, "date")
+                                ? live->time_us(live->ctx, kind, column->name, c->object)
+                                : 0;
+    if (then_us)
+        json_write_str(c->out, table_age(MAX(c->now_us - then_us, 0), text));
+    return then_us != 0;
+}
+
+static void write_cell(const struct table_cell *c, const struct kind *kind,
+                       const struct kind_column *column, const struct table_live *live)
+{
+    if (write_live(c, kind, column, live))
+        return;
     if (column->path) {
         const struct json *v = jsonpath_first(column->path, c->object);
         if (kind->is_native)
@@ -227,7 +242,7 @@ void table_write_row(struct buf *b, struct arena *a, const struct kind *kind,
     for (size_t i = 0; i < kind->n_columns; i++) {
         if (i > 0 || !has_name)
             buf_append_char(b, ',');
-        write_cell(&c, kind, &kind->columns[i]);
+        write_cell(&c, kind, &kind->columns[i], options->live);
     }
     buf_append_str(b, STR("],\"object\":"));
     write_object(b, object, options);

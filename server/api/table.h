@@ -5,12 +5,21 @@
 
 #include "api/kind.h"
 
+/* Times that live in memory and not in objects, for columns of type date. */
+struct table_live {
+    void *ctx;
+    /* Wall clock; 0: what the object says stands. From any thread. */
+    int64_t (*time_us)(void *ctx, const struct kind *kind, struct str column,
+                       const struct json *object);
+};
+
 enum table_include { TABLE_INCLUDE_METADATA, TABLE_INCLUDE_OBJECT, TABLE_INCLUDE_NONE };
 
 struct table_options {
     enum table_include include;
-    struct str meta_version; /* of the PartialObjectMetadata in a row: "v1" or "v1beta1" */
-    int64_t now_us;          /* for ages */
+    struct str meta_version;       /* of the PartialObjectMetadata in a row: "v1" or "v1beta1" */
+    int64_t now_us;                /* for ages */
+    const struct table_live *live; /* NULL: none */
 };
 
 /* The array of column definitions. */
