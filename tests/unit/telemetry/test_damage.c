@@ -35,7 +35,7 @@ static void write_file(const char *path, const void *p, size_t n)
 static void flip(const char *path, size_t at)
 {
     int fd = open(path, O_RDWR);
-    unsigned char c;
+    unsigned char c = 0;
     assert_true(fd >= 0 && pread(fd, &c, 1, (off_t) at) == 1);
     c ^= 0x10;
     assert_int_equal(pwrite(fd, &c, 1, (off_t) at), 1);
