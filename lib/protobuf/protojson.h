@@ -27,7 +27,7 @@ enum protojson_unknown {
 };
 /* Takes both names of a field, enums by name or number, both alphabets of base64, numbers as
  * strings. NULL on failure with *ret_error naming the place: "apps[0].uuidandversion: expected an
- * object". Both outputs may be NULL. Nesting and memory are limited as in pb_unpack(). */
+ * object". Both outputs may be NULL. The limits are those of pb_unpack(). */
 ProtobufCMessage *protojson_read(struct arena *a, const ProtobufCMessageDescriptor *d,
                                  const struct json *value, enum protojson_unknown unknown,
                                  size_t *ret_n_ignored, struct str *ret_error);

@@ -12,6 +12,7 @@ struct reader {
     struct arena *arena;
     size_t used_before;
     enum protojson_unknown unknown;
+    size_t n_values;
     size_t n_ignored;
     struct str error;
 };
@@ -82,6 +83,8 @@ static int read_value(struct reader *r, const ProtobufCFieldDescriptor *f, const
                       const struct field_path *path, unsigned depth,
                       union protojson_scalar *ret_value)
 {
+    if (++r->n_values > PB_MAX_VALUES)
+        return fail(r, path, "the message has more than %zu values", PB_MAX_VALUES);
     if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
         int n = read_message(r, f->descriptor, value, path, depth + 1, &ret_value->message);
         return n < 0 ? n : 1;

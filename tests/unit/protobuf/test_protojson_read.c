@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "all_messages.h"
 #include "base/buf.h"
+#include "eve/config.pb-c.h"
 #include "every_type.pb-c.h"
 #include "protobuf/protojson.h"
 #include "random_message.h"
@@ -252,19 +253,29 @@ TEST(what_is_read_from_nested_maps_can_be_unpacked_again)
     }
 }
 
-TEST(memory_is_limited)
+static void assert_too_large(const ProtobufCMessageDescriptor *d, struct str member, size_t n,
+                             const char *reason)
 {
     ARENA_AUTO a = arena_new();
     struct json empty = json_object(), list = json_array(), object = json_object();
-    for (size_t i = 0; i < PB_MAX_UNPACKED_BYTES / sizeof(Test__Nested); i++)
+    for (size_t i = 0; i < n; i++)
         json_push(a, &list, empty);
-    json_set(a, &object, STR("children"), list);
+    json_set(a, &object, member, list);
     ARENA_AUTO b = arena_new();
     struct str error = STR_NONE;
-    assert_null(protojson_read(b, &test__nested__descriptor, &object, PROTOJSON_REFUSE_UNKNOWN,
-                               NULL, &error));
-    assert_true(str_find_str(error, STR("the message takes more than")) >= 0);
+    assert_null(protojson_read(b, d, &object, PROTOJSON_REFUSE_UNKNOWN, NULL, &error));
+    if (str_find_str(error, str_of(reason)) < 0)
+        fail_msg("%.*s", STR_ARG(error));
     assert_true(arena_used(b) <= PB_MAX_UNPACKED_BYTES + 4096);
+}
+
+TEST(memory_and_number_of_values_are_limited)
+{
+    assert_too_large(&eve__config__edge_dev_config__descriptor, STR("apps"),
+                     PB_MAX_UNPACKED_BYTES / sizeof(Eve__Config__AppInstanceConfig),
+                     "the message takes more than");
+    assert_too_large(&test__nested__descriptor, STR("children"), PB_MAX_VALUES + 1,
+                     "the message has more than");
 }
 
 /* ---- round trips -------------------------------------------------------------------------- */
