@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "pki/chain.h"
+#include "pki/file.h"
 
 #define CA_DAYS 3650
 #define ROOT_WARNING_S ((int64_t) 365 * 24 * 3600)
@@ -109,15 +110,18 @@ static bool is_good(const struct pki_cert *c, int64_t lifetime_s, const struct s
     return true;
 }
 
-static int make_server(const struct authority *ca, const struct identity *id,
+static int make_server(struct arena *a, const struct authority *ca, const struct identity *id,
                        const struct pki_cert_options *o, char **ret_error)
 {
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
     CLEANUP(pki_cert_freep)
     struct pki_cert *fresh = pki_cert_new(o, key, ca->certificate, ca->key);
-    int r = fresh ? pki_key_save(key, id->key_path) : -EINVAL;
+    int r = fresh ? pki_file_write(id->key_path, pki_key_pem(a, key),
+                                   0600 | PKI_FILE_FOR_DIRECTORY_OWNER)
+                  : -EINVAL;
     if (r == 0)
-        r = pki_cert_save(fresh, id->certificate_path);
+        r = pki_file_write(id->certificate_path, pki_cert_pem(a, fresh),
+                           0644 | PKI_FILE_FOR_DIRECTORY_OWNER);
     return r < 0 ? fail(ret_error, r, "cannot write the server certificate", id->certificate_path)
                  : 0;
 }
@@ -148,7 +152,7 @@ static int open_server(struct arena *a, const struct identity_options *o,
         is_good(certificate, o->lifetime_s, names, n))
         return 0;
     struct pki_cert_options fresh = server_cert(names, n, o->lifetime_s);
-    int r = make_server(ca, id, &fresh, ret_error);
+    int r = make_server(a, ca, id, &fresh, ret_error);
     *ret_renewed = r == 0;
     return r;
 }
@@ -227,7 +231,7 @@ int identity_rotate(struct arena *a, const char *data_dir, int64_t lifetime_s, c
         return fail(ret_error, r, "cannot read the server certificate", id.certificate_path);
     size_t n = pki_cert_names(a, old, &names);
     struct pki_cert_options fresh = server_cert(names, n, lifetime_s);
-    return make_server(&ca, &id, &fresh, ret_error);
+    return make_server(a, &ca, &id, &fresh, ret_error);
 }
 
 /* ---- clients ------------------------------------------------------------------------------ */

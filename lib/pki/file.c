@@ -64,6 +64,18 @@ static int sync_directory_of(const char *path)
     return r;
 }
 
+/* Only root can, and only then does it matter. */
+static int give_to_directory_owner(int fd, const char *path)
+{
+    struct stat directory;
+    char *copy = mem_strdup(path);
+    int r = stat(dirname(copy), &directory) < 0 ? -errno : 0;
+    mem_free(copy);
+    if (r == 0 && geteuid() == 0 && fchown(fd, directory.st_uid, directory.st_gid) < 0)
+        r = -errno;
+    return r;
+}
+
 int pki_file_write(const char *path, struct str content, unsigned mode)
 {
     BUF_AUTO temporary = {0};
@@ -73,8 +85,10 @@ int pki_file_write(const char *path, struct str content, unsigned mode)
     if (fd < 0)
         return -errno;
     int r = write_all(fd, content);
+    if (r == 0 && (mode & PKI_FILE_FOR_DIRECTORY_OWNER))
+        r = give_to_directory_owner(fd, path);
     /* A FAT file system, as on the media of devices, has no modes and says EPERM. */
-    if (r == 0 && ((fchmod(fd, (mode_t) mode) < 0 && errno != EPERM) || fsync(fd) < 0 ||
+    if (r == 0 && ((fchmod(fd, (mode_t) (mode & 07777)) < 0 && errno != EPERM) || fsync(fd) < 0 ||
                    rename(temporary.p, path) < 0))
         r = -errno;
     if (r < 0) {

@@ -154,7 +154,7 @@ static int write_pair(struct arena *a, const char *path, const struct pki_key *k
     buf_append_str(&text, pki_key_pem(a, key));
     for (size_t i = 0; i < n_certs; i++)
         buf_append_str(&text, pki_cert_pem(a, certs[i]));
-    return pki_file_write(path, buf_str(&text), 0600);
+    return pki_file_write(path, buf_str(&text), 0600 | PKI_FILE_FOR_DIRECTORY_OWNER);
 }
 
 static int read_authority(struct arena *a, const char *data_dir, struct controller_pair *ret,

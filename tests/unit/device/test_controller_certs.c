@@ -10,6 +10,7 @@
 #include <openssl/pem.h>
 #include <openssl/sha.h>
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -548,6 +549,55 @@ TEST(own_are_renewed_in_the_last_third_of_their_life)
     assert_int_equal(device_receives(&p.device, seal(&p, set)), GOOD);
     drop(set);
     drop(old);
+}
+
+/* What root does must be of use to a server that runs as somebody else. */
+TEST(new_files_belong_to_whom_the_directory_belongs_to)
+{
+    if (geteuid() != 0)
+        skip();
+    PLACE_AUTO p;
+    place_init(&p);
+    assert_int_equal(chown(arena_printf(p.arena, "%s/pki", p.dir).p, 65534, 65533), 0);
+    rotate(&p, CONTROLLER_SIGNING | CONTROLLER_ECDH);
+    struct stat st;
+    assert_int_equal(stat(path_of(&p, "signing.pem"), &st), 0);
+    assert_int_equal(st.st_uid, 65534);
+    assert_int_equal(st.st_gid, 65533);
+    assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void *use_sets(void *arg)
+{
+    struct place *p = arg;
+    for (int i = 0; i < 200; i++) {
+        ARENA_AUTO a = arena_new();
+        struct controller_set *set = controller_certs_get(p->certs);
+        struct str sealed = envelope_seal(a, &set->signer, set->certs_message);
+        drop(set);
+        if (!sealed.p)
+            return arg;
+    }
+    return NULL;
+}
+
+TEST(sets_are_used_by_others_while_they_change)
+{
+    PLACE_AUTO p;
+    place_init(&p);
+    pthread_t threads[3];
+    drop(open_certs(&p));
+    for (size_t i = 0; i < N_ELEMENTS(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_sets, &p), 0);
+    for (int i = 0; i < 6; i++) {
+        rotate(&p, i % 2 ? CONTROLLER_SIGNING : CONTROLLER_ECDH);
+        assert_true(reload(&p));
+    }
+    for (size_t i = 0; i < N_ELEMENTS(threads); i++) {
+        void *failed = NULL;
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
 }
 
 /* ---- given by an operator ------------------------------------------------------------------- */
