@@ -298,7 +298,6 @@ static void collect(void *ctx, ProtobufCMessage *found)
 
 TEST(visit_finds_messages_depth_first)
 {
-    ARENA_AUTO a = arena_new();
     BUF_AUTO numbers = {0};
     Test__Nested n1 = TEST__NESTED__INIT, n2 = TEST__NESTED__INIT, n3 = TEST__NESTED__INIT,
                  n4 = TEST__NESTED__INIT, n5 = TEST__NESTED__INIT;

@@ -12,7 +12,8 @@
 
 struct row {
     struct str cell[MAX_COLUMNS];
-    bool is_seen; /* by the other direction */
+    struct str owner; /* package.message or package.enum */
+    bool is_seen;     /* by the other direction */
 };
 
 struct table {
@@ -63,20 +64,26 @@ static struct table read_table(struct arena *a, const char *name, const char *he
     return t;
 }
 
+/* With the owner of each row. */
+static struct table read_owners(struct arena *a, const char *name, const char *header)
+{
+    struct table t = read_table(a, name, header);
+    for (size_t i = 0; i < t.n; i++) {
+        const struct str *c = t.rows[i].cell;
+        t.rows[i].owner = arena_printf(a, "%.*s.%.*s", STR_ARG(c[PACKAGE]), STR_ARG(c[MESSAGE]));
+    }
+    return t;
+}
+
 static struct table messages_table(struct arena *a)
 {
-    return read_table(a, "messages.csv",
-                      "package,file,message,field,number,type,label,oneof,deprecated");
+    return read_owners(a, "messages.csv",
+                       "package,file,message,field,number,type,label,oneof,deprecated");
 }
 
 static struct table enums_table(struct arena *a)
 {
-    return read_table(a, "enums.csv", "package,file,enum,value_name,number");
-}
-
-static struct str full_name(struct arena *a, const struct row *row)
-{
-    return arena_printf(a, "%.*s.%.*s", STR_ARG(row->cell[PACKAGE]), STR_ARG(row->cell[MESSAGE]));
+    return read_owners(a, "enums.csv", "package,file,enum,value_name,number");
 }
 
 static const ProtobufCMessageDescriptor *find_message(struct str name)
@@ -146,8 +153,8 @@ static struct str field_text(struct arena *a, const ProtobufCMessageDescriptor *
 static struct str row_text(struct arena *a, const struct row *row)
 {
     const struct str *c = row->cell;
-    return arena_printf(a, "%.*s %.*s=%.*s %.*s %.*s %.*s", STR_ARG(full_name(a, row)),
-                        STR_ARG(c[FIELD]), STR_ARG(c[NUMBER]), STR_ARG(c[TYPE]), STR_ARG(c[LABEL]),
+    return arena_printf(a, "%.*s %.*s=%.*s %.*s %.*s %.*s", STR_ARG(row->owner), STR_ARG(c[FIELD]),
+                        STR_ARG(c[NUMBER]), STR_ARG(c[TYPE]), STR_ARG(c[LABEL]),
                         STR_ARG(c[DEPRECATED]));
 }
 
@@ -157,9 +164,9 @@ TEST(every_field_of_the_table_is_compiled_with_its_number_type_and_label)
     struct table t = messages_table(a);
     for (size_t i = 0; i < t.n; i++) {
         const struct row *row = &t.rows[i];
-        const ProtobufCMessageDescriptor *d = find_message(full_name(a, row));
+        const ProtobufCMessageDescriptor *d = find_message(row->owner);
         if (!d)
-            fail_msg("message %s is missing", full_name(a, row).p);
+            fail_msg("message %s is missing", row->owner.p);
         if (row->cell[FIELD].n == 0) {
             assert_int_equal(d->n_fields, 0);
             continue;
@@ -191,10 +198,10 @@ static bool is_in_tables(const ProtobufCMessageDescriptor *d)
            !is_entry_of_a_map(d);
 }
 
-static struct row *find_row(struct arena *a, struct table *t, const char *owner, const char *name)
+static struct row *find_row(struct table *t, const char *owner, const char *name)
 {
     for (size_t i = 0; i < t->n; i++) {
-        if (str_is(full_name(a, &t->rows[i]), owner) && str_is(t->rows[i].cell[FIELD], name))
+        if (str_is(t->rows[i].owner, owner) && str_is(t->rows[i].cell[FIELD], name))
             return &t->rows[i];
     }
     return NULL;
@@ -210,11 +217,11 @@ TEST(every_compiled_field_is_in_the_table)
         if (!is_in_tables(d))
             continue;
         for (unsigned k = 0; k < d->n_fields; k++, n_rows++) {
-            const struct row *row = find_row(a, &t, d->name, d->fields[k].name);
+            const struct row *row = find_row(&t, d->name, d->fields[k].name);
             if (!row)
                 fail_msg("%s is not in the table", field_text(a, d, &d->fields[k]).p);
         }
-        if (d->n_fields == 0 && !find_row(a, &t, d->name, ""))
+        if (d->n_fields == 0 && !find_row(&t, d->name, ""))
             fail_msg("%s is not in the table", d->name);
         n_rows += d->n_fields == 0;
     }
@@ -251,11 +258,11 @@ static size_t n_in_oneof_of(const ProtobufCMessageDescriptor *d, const ProtobufC
     return n;
 }
 
-static size_t n_in_oneof_of_row(struct arena *a, const struct table *t, const struct row *row)
+static size_t n_in_oneof_of_row(const struct table *t, const struct row *row)
 {
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++)
-        n += str_eq(full_name(a, &t->rows[i]), full_name(a, row)) &&
+        n += str_eq(t->rows[i].owner, row->owner) &&
              str_eq(t->rows[i].cell[ONEOF], row->cell[ONEOF]);
     return n;
 }
@@ -281,16 +288,16 @@ TEST(oneofs_have_the_members_of_the_table)
         const ProtobufCMessageDescriptor *d = all_messages[i];
         for (unsigned k = 0; is_in_tables(d) && k < d->n_fields; k++) {
             const ProtobufCFieldDescriptor *f = &d->fields[k];
-            const struct row *row = find_row(a, &t, d->name, f->name);
+            const struct row *row = find_row(&t, d->name, f->name);
             assert_non_null(row);
             assert_int_equal(pb_is_in_oneof(f), row->cell[ONEOF].n > 0 || has_presence(d, f));
             if (!pb_is_in_oneof(f))
                 continue;
             n_members++;
             assert_int_equal(n_in_oneof_of(d, f),
-                             has_presence(d, f) ? 1 : n_in_oneof_of_row(a, &t, row));
+                             has_presence(d, f) ? 1 : n_in_oneof_of_row(&t, row));
             for (unsigned j = 0; j < k; j++)
-                check_pair(f, row, &d->fields[j], find_row(a, &t, d->name, d->fields[j].name));
+                check_pair(f, row, &d->fields[j], find_row(&t, d->name, d->fields[j].name));
         }
     }
     assert_true(n_members > 40);
@@ -304,9 +311,9 @@ TEST(every_enum_value_of_the_table_is_compiled)
     struct table t = enums_table(a);
     for (size_t i = 0; i < t.n; i++) {
         const struct str *c = t.rows[i].cell;
-        const ProtobufCEnumDescriptor *d = find_enum(full_name(a, &t.rows[i]));
+        const ProtobufCEnumDescriptor *d = find_enum(t.rows[i].owner);
         if (!d)
-            fail_msg("enum %s is missing", full_name(a, &t.rows[i]).p);
+            fail_msg("enum %s is missing", t.rows[i].owner.p);
         const ProtobufCEnumValue *v =
             protobuf_c_enum_descriptor_get_value_by_name(d, arena_strz(a, c[VALUE_NAME]));
         if (!v)
@@ -326,7 +333,7 @@ TEST(every_compiled_enum_value_is_in_the_table)
     for (size_t i = 0; i < n_all_enums; i++) {
         const ProtobufCEnumDescriptor *d = all_enums[i];
         for (unsigned k = 0; k < d->n_value_names; k++, n_values++) {
-            if (!find_row(a, &t, d->name, d->values_by_name[k].name))
+            if (!find_row(&t, d->name, d->values_by_name[k].name))
                 fail_msg("%s %s is not in the table", d->name, d->values_by_name[k].name);
         }
     }
