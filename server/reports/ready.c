@@ -66,7 +66,7 @@ static struct condition judge(struct arena *a, const struct contact_view *v)
         return from_word(a, &v->word);
     if (v->contact == CONTACT_NEVER)
         return (struct condition){"Ready", "Unknown", STR("NeverSeen"),
-                                  STR("the device was never seen")};
+                                  STR("the device has not been in touch yet")};
     struct str seen = v->last_seen_us ? words_stamp(a, v->last_seen_us) : STR("unknown");
     return (struct condition){"Ready", "Unknown", STR("Silent"),
                               arena_printf(a, "lastSeen: %.*s", STR_ARG(seen))};

@@ -37,7 +37,7 @@ struct str words_clean(struct arena *a, struct str text, size_t max)
         at += n_char ? n_char : 1;
     }
     out[n] = '\0';
-    return str_range(out, n);
+    return str_trim(str_range(out, n));
 }
 
 struct str words_name(struct arena *a, const char *text)
