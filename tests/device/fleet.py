@@ -24,7 +24,8 @@ class Site:
     def __init__(self, server, serials=None):
         self.server, self.ns, self.onboarding = server, server.namespace(), eve.onboarding_identity()
         spec = {"certificate": base64.b64encode(self.onboarding.pem).decode(), **({"serials": serials} if serials else {})}
-        server.ok("POST", self.path("onboardcertificates"), {"metadata": {"name": "onboard"}, "spec": spec})
+        server.ok("POST", self.path("onboardcertificates"),
+                  {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "OnboardCertificate", "metadata": {"name": "onboard"}, "spec": spec})
         self.root_pem = (server.dir / "ca.pem").read_bytes()
 
     def path(self, plural, name=None):
@@ -73,7 +74,7 @@ def shared_site(server):
 
 
 @contextlib.contextmanager
-def neighbour(device, period=0.02):
+def neighbour(device, period=0.1):
     """While something bad is tried, this device polls as ever, a connection each time: every poll must succeed."""
     stop, results = threading.Event(), []
 

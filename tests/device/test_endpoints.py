@@ -210,7 +210,7 @@ def test_flowlog(s):
 
 def test_hardwarehealth(s):
     d = site(s).onboarded()
-    answer = d.hardwarehealth(disks=[{"diskName": {"name": "/dev/sda", "serial": "x"}}])
+    answer = d.hardwarehealth(disks=[{"disk_name": "/dev/sda", "serial_number": "x"}])
     accepted(answer)
 
 

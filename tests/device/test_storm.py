@@ -25,7 +25,7 @@ ORDER = ("essential", "info", "metrics", "logs")
 PUT_OFF = (429, 503)
 TRIES = 30  # of an essential request that is put off
 # Room for few at once, so that any machine is pressed; a hundred devices stand for ten each, so none has a limit of its own.
-OPTIONS = ("--device-max-inflight", "40", "--device-requests-per-second", "0")
+OPTIONS = ("--max-device-requests-inflight", "40", "--device-requests-per-second", "0")
 
 
 def request(path, body):
