@@ -74,6 +74,12 @@ static void take(struct registration *r, const struct json *device)
     device_unref(roster_take(r->onboarding->options.roster, json_text(r->arena, device)));
 }
 
+/* Another Device came to the certificate before its event came to us. */
+static bool is_taken(int result, const struct status *st)
+{
+    return result == -EINVAL && st->causes && str_is(st->causes->field, "spec.certificate");
+}
+
 static int bind(struct registration *r, const struct index_found *f, struct json *device)
 {
     struct status st;
@@ -87,7 +93,7 @@ static int bind(struct registration *r, const struct index_found *f, struct json
     status_init(&st, r->arena);
     const int result =
         kube_request(r->onboarding->options.client, r->arena, &update, &written, &st);
-    if (result == -ESTALE || result == -ENOENT)
+    if (result == -ESTALE || result == -ENOENT || is_taken(result, &st))
         return -EAGAIN;
     if (result < 0)
         return registration_put_off(r, &st);
@@ -256,10 +262,10 @@ int registration_make(struct registration *r, const struct sponsor *s, struct st
             *ret_name = name;
         if (result == 0)
             return made(r, s, device, name);
+        if (is_taken(result, &st) || (result == -EEXIST && is_there(r, s, name)))
+            return -EAGAIN;
         if (result != -EEXIST)
             return could_not(r, s, result, &st);
-        if (is_there(r, s, name))
-            return -EAGAIN;
     }
     return registration_settle(r, 503, "all names for this certificate are taken");
 }

@@ -150,16 +150,19 @@ static struct sponsor sponsor_in(struct registration *r, const struct index_foun
     return s;
 }
 
-static void set_failed(struct registration *r, struct json *status)
+static void clear_failed(struct json *conditions)
 {
-    char now[CLOCK_SECONDS_BYTES];
-    const struct clock *clock = r->onboarding->options.clock;
-    struct json *conditions = json_get(status, STR("conditions"));
-    struct json failed = json_object();
-    clock_format_seconds(clock->wall_us(clock), now);
     for (size_t i = json_count(conditions); i-- > 0;)
         if (str_is(json_get_str(&conditions->items[i], STR("type")), "Failed"))
             json_remove_at(conditions, i);
+}
+
+static void set_failed(struct registration *r, struct json *conditions)
+{
+    char now[CLOCK_SECONDS_BYTES];
+    const struct clock *clock = r->onboarding->options.clock;
+    struct json failed = json_object();
+    clock_format_seconds(clock->wall_us(clock), now);
     add(r->arena, &failed, "type", STR("Failed"));
     add(r->arena, &failed, "status", STR("True"));
     add(r->arena, &failed, "reason", STR("DeviceNotMade"));
@@ -181,10 +184,11 @@ static int write_outcome_once(struct registration *r, const struct index_found *
     if (result < 0)
         return result;
     struct json *status = json_ensure_object(r->arena, request, STR("status"));
+    clear_failed(json_get(status, STR("conditions")));
     if (device.n)
         (void) json_set(r->arena, status, STR("device"), json_string(device));
     else
-        set_failed(r, status);
+        set_failed(r, json_get(status, STR("conditions")));
     struct kube_request update =
         onboarding_request(VERB_UPDATE, INDEX_ENROLLMENT, f->namespace, f->name);
     update.subresource = STR("status");
