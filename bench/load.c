@@ -3,7 +3,8 @@
  *
  *     load --port P --cert FILE --key FILE --path /x --requests N [--connections C] [--streams S]
  * [--http1] load ... --file PREPARED           requests as prepared: "METHOD PATH CONTENT-TYPE
- * BYTES\nBODY\n" each load ... --file PREPARED --watchers W --watch-path /x?watch=true --rate
+ * BYTES\nBODY\n" each; --reconnect makes a connection for each request, --resume resumes the
+ * session load ... --file PREPARED --watchers W --watch-path /x?watch=true --rate
  * UPDATES-PER-SECOND
  */
 #include "load.h"
@@ -43,6 +44,19 @@ static void set_option(const struct option_line *o, const char *value)
         *o->number = (int) n;
 }
 
+static bool set_flag(struct load_options *o, struct str flag)
+{
+    if (str_is(flag, "--http1"))
+        o->is_http1 = true;
+    else if (str_is(flag, "--reconnect"))
+        o->is_http1 = o->is_reconnecting = true;
+    else if (str_is(flag, "--resume"))
+        o->is_http1 = o->is_reconnecting = o->is_resuming = true;
+    else
+        return false;
+    return true;
+}
+
 static void parse_options(struct load_options *o, const char **ret_path, const char **ret_file,
                           int argc, char **argv)
 {
@@ -65,10 +79,8 @@ static void parse_options(struct load_options *o, const char **ret_path, const c
     };
     for (int i = 1; i < argc; i++) {
         size_t k = 0;
-        if (str_is(str_of(argv[i]), "--http1")) {
-            o->is_http1 = true;
+        if (set_flag(o, str_of(argv[i])))
             continue;
-        }
         while (k < N_ELEMENTS(lines) && !str_is(str_of(argv[i]), lines[k].name))
             k++;
         if (k == N_ELEMENTS(lines) || i + 1 == argc)
@@ -198,7 +210,10 @@ int main(int argc, char **argv)
         (l.options.n_watchers && (!l.options.watch_path || l.options.is_http1)))
         load_die("usage", "see the head of load.c");
     l.tls = make_tls(&l.options);
-    load_run(&l);
+    if (l.options.is_reconnecting)
+        load_reconnect(&l);
+    else
+        load_run(&l);
     report(&l);
     load_done(&l);
     mem_free(l.requests);

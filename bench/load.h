@@ -18,6 +18,7 @@ struct load_options {
     int port, server_pid;
     size_t n_connections, n_streams, n_requests, n_warm_up, n_watchers, updates_per_second;
     bool is_http1;
+    bool is_reconnecting, is_resuming; /* HTTP/1.1, a connection for each request */
 };
 
 /* One request under way, or one watch. */
@@ -79,7 +80,12 @@ void load_die(const char *what, const char *why);
 int64_t load_now_us(void);
 /* Connects all, runs the warm-up, then the measured part. */
 void load_run(struct load *l);
+/* The same, with a connection for each request. */
+void load_reconnect(struct load *l);
 void load_done(struct load *l);
+int load_connect(const struct load_options *o);
+/* The CPU time of the server, to the nanosecond. */
+double load_server_cpu_s(const struct load *l);
 
 /* For protocols: the next request if one is due, else NULL with nothing started. */
 struct flight *load_start(struct connection *c);

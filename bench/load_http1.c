@@ -57,6 +57,12 @@ static size_t content_length(struct str head)
     return 0;
 }
 
+/* 304 never has a body, whatever its head says. */
+static size_t body_length(int status, struct str head)
+{
+    return status == 304 ? 0 : content_length(head);
+}
+
 static bool take_head(struct connection *c)
 {
     struct http1 *h = c->session;
@@ -68,7 +74,7 @@ static bool take_head(struct connection *c)
     if (!h->flight || str_to_i64(str_sub(head, 9, 12), &status) < 0)
         load_die("answer", "is no HTTP/1.1");
     h->flight->status = (int) status;
-    h->n_body_left = content_length(head);
+    h->n_body_left = body_length((int) status, head);
     h->is_in_body = true;
     buf_consume(&c->in, (size_t) end + 4);
     return true;
@@ -80,7 +86,8 @@ static void http1_receive(struct connection *c, struct str bytes)
     buf_append_str(&c->in, bytes);
     while (h->is_in_body || take_head(c)) {
         size_t n = MIN(h->n_body_left, c->in.n);
-        load_body(c, h->flight, str_range(c->in.p, n));
+        if (n)
+            load_body(c, h->flight, str_range(c->in.p, n));
         buf_consume(&c->in, n);
         h->n_body_left -= n;
         if (h->n_body_left)

@@ -29,8 +29,7 @@ int64_t load_now_us(void)
     return clock_system.monotonic_us(&clock_system);
 }
 
-/* The CPU time of the server, to the nanosecond. */
-static double server_cpu_s(const struct load *l)
+double load_server_cpu_s(const struct load *l)
 {
     clockid_t id;
     struct timespec t = {0};
@@ -87,12 +86,16 @@ struct flight *load_start(struct connection *c)
 }
 
 /* The first answer that is no success is shown: it says what is wrong with the setup. */
-static void report_failure(struct load *l, const struct flight *f, struct str body)
+static void show_failure(struct load *l, const struct flight *f, struct str body)
 {
     if (l->n_failed == 0)
         fprintf(stderr, "load: %.*s %.*s: %d %.*s\n", STR_ARG(f->request->method),
                 STR_ARG(f->request->path), f->status, STR_ARG(str_sub(body, 0, 2000)));
-    l->n_failed++;
+}
+
+static bool is_failure(const struct flight *f)
+{
+    return f->status >= 300 && f->status != 304;
 }
 
 static void count_events(struct load *l, struct flight *f, struct str bytes)
@@ -110,8 +113,8 @@ void load_body(struct connection *c, struct flight *f, struct str bytes)
 {
     struct load *l = c->load;
     l->n_bytes += bytes.n;
-    if (f->status >= 300)
-        report_failure(l, f, bytes);
+    if (is_failure(f))
+        show_failure(l, f, bytes);
     else if (f->is_watch)
         count_events(l, f, bytes);
 }
@@ -121,6 +124,7 @@ void load_finish(struct connection *c, struct flight *f)
     struct load *l = c->load;
     if (f->is_watch)
         load_die("watch", "ended early");
+    l->n_failed += is_failure(f);
     l->latency_us[f->index] = (uint32_t) (l->now_us - f->start_us);
     l->n_done++;
     f->request = NULL;
@@ -129,7 +133,7 @@ void load_finish(struct connection *c, struct flight *f)
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-static int connect_to(const struct load_options *o)
+int load_connect(const struct load_options *o)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t) o->port)};
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -145,7 +149,7 @@ static void open_connection(struct load *l, struct connection *c)
     unsigned char alpn[16];
     c->load = l;
     c->protocol = l->options.is_http1 ? &load_http1 : &load_http2;
-    c->fd = connect_to(&l->options);
+    c->fd = load_connect(&l->options);
     c->ssl = SSL_new(l->tls);
     alpn[0] = (unsigned char) strlen(c->protocol->name);
     memcpy(alpn + 1, c->protocol->name, alpn[0]);
@@ -234,14 +238,14 @@ static void run_part(struct load *l, size_t n_wanted)
     l->n_wanted = n_wanted;
     l->n_sent = l->n_done = l->n_failed = 0;
     l->n_bytes = 0;
-    double cpu_s = server_cpu_s(l);
+    double cpu_s = load_server_cpu_s(l);
     l->start_us = load_now_us();
     for (size_t i = 0; i < l->n_connections; i++)
         write_all(&l->connections[i]);
     while (!is_over(l))
         turn(l);
     l->seconds = (double) (load_now_us() - l->start_us) / 1e6;
-    l->cpu_s = server_cpu_s(l) - cpu_s;
+    l->cpu_s = load_server_cpu_s(l) - cpu_s;
 }
 
 /* Watches are spread evenly; the last connection writes. */
