@@ -170,12 +170,17 @@ bool pki_cert_has_name(const struct pki_cert *c, struct str dns_or_ip)
     return r == 1;
 }
 
+bool pki_cert_is_authority(const struct pki_cert *c)
+{
+    return X509_check_ca(c->x509) == 1;
+}
+
 bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issuer)
 {
     /* check_issued looks at names, key identifiers and the issuer's key usage; that it is an
      * authority is another matter. */
     EVP_PKEY *key = X509_get0_pubkey(issuer->x509);
-    bool is_signed = key && X509_check_ca(issuer->x509) == 1 &&
+    bool is_signed = key && pki_cert_is_authority(issuer) &&
                      X509_check_issued(issuer->x509, c->x509) == X509_V_OK &&
                      X509_verify(c->x509, key) == 1;
     (void) pki_openssl_error(NULL);

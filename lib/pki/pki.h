@@ -80,6 +80,8 @@ struct str pki_cert_der(struct arena *a, const struct pki_cert *c);
 /* SHA-256 of the DER. */
 void pki_cert_fingerprint(const struct pki_cert *c, unsigned char out[SHA256_BYTES]);
 int64_t pki_cert_not_before(const struct pki_cert *c);
+/* It may sign certificates. */
+bool pki_cert_is_authority(const struct pki_cert *c);
 /* The issuer's key signed it, names match and the issuer may sign certificates. Dates are not
  * looked at. */
 bool pki_cert_is_signed_by(const struct pki_cert *c, const struct pki_cert *issuer);

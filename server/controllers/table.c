@@ -4,9 +4,11 @@
 #include "controllers/aggregation.h"
 #include "controllers/certificates.h"
 #include "controllers/crd.h"
+#include "controllers/enrollment.h"
 #include "controllers/events.h"
 #include "controllers/gc.h"
 #include "controllers/namespace.h"
+#include "controllers/onboard_certificates.h"
 #include "controllers/protection.h"
 #include "controllers/quota.h"
 #include "controllers/token_secrets.h"
@@ -23,5 +25,7 @@ const struct controller *const controllers[] = {
     &token_secrets_controller,
     &certificates_controller,
     &certificate_cleanup_controller,
+    &onboard_certificates_controller,
+    &enrollment_controller,
     NULL,
 };

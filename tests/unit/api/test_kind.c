@@ -69,6 +69,7 @@ TEST(groups_and_kinds_stand_in_the_order_of_discovery)
                                          "admissionregistration.k8s.io",
                                          "apiextensions.k8s.io",
                                          "coordination.k8s.io",
+                                         "eve.lfedge.org",
                                          "example.org"};
     assert_int_equal(r->n_groups, N_ELEMENTS(groups));
     for (size_t i = 0; i < N_ELEMENTS(groups); i++)

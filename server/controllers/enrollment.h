@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "controllers/controller.h"
+
+extern const struct controller enrollment_controller;
