@@ -48,6 +48,14 @@ void telemetry_cursor_free(struct telemetry_cursor *c)
     mem_free(c);
 }
 
+uint64_t telemetry_last_id(struct telemetry *t)
+{
+    pthread_mutex_lock(&t->lock);
+    uint64_t id = t->last_id;
+    pthread_mutex_unlock(&t->lock);
+    return id;
+}
+
 uint64_t telemetry_cursor_position(const struct telemetry_cursor *c)
 {
     return c->position;
@@ -328,5 +336,6 @@ int telemetry_next(struct telemetry_cursor *c, struct telemetry_record *ret)
             return 1;
         }
     }
+    buf_done(&c->frame); /* whoever waits for more holds nothing */
     return r;
 }

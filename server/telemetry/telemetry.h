@@ -86,6 +86,8 @@ struct telemetry_cursor *telemetry_read(struct telemetry *t, const struct teleme
 int telemetry_next(struct telemetry_cursor *c, struct telemetry_record *ret);
 void telemetry_cursor_free(struct telemetry_cursor *c); /* NULL allowed */
 
+/* Of the last record on disk; 0: none. From any thread. */
+uint64_t telemetry_last_id(struct telemetry *t);
 /* Every record up to this id was looked at, wanted or not: where to wait from, once there is no
  * more. */
 uint64_t telemetry_cursor_position(const struct telemetry_cursor *c);
