@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`seth device-media` and `seth rotate-certs`: what a device is given, judged by openssl and by the device of tests/device, which knows the
 protocol and nothing of the server."""
+import base64
 import os
 import pathlib
 import re
@@ -273,6 +274,54 @@ def test_device_follows_every_rotation():
             answer, response = d.config(known="")
             assert answer.status == 200 and response["config"]["controllercert_confighash"] != known
             known = response["config"]["controllercert_confighash"]
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def test_secrets_are_encrypted_again_after_a_rotation():
+    """A block that somebody sealed with the first ECDH certificate is readable with each that follows, also after a restart."""
+    with Server() as s:
+        ns = s.namespace()
+        directory, done = media(s, "--namespace", ns, "--server", "localhost:8443")
+        s.kubectl("apply", "-f", "-", input=done.stdout)
+        d = eve.Device("127.0.0.1", s.device_port, (directory / "root-certificate.pem").read_bytes(), onboarding=identity(directory)).onboard()
+        assert d.attest_certs()[0].status == 201
+        known_hash, certificate = d.ecdh[0]
+        key, iv = eve.shared_key(d.ecdh_identity.key, certificate.public_key()), os.urandom(16)
+        plain = wire.encode("common.EncryptionBlock", {"dsAPIKey": "user", "dsPassword": "a secret"})
+        sealed = subprocess.run(["openssl", "enc", "-aes-256-cfb", "-K", key.hex(), "-iv", iv.hex()], input=plain, capture_output=True, check=True).stdout
+        config = {"id": {"uuid": d.uuid, "version": "1"},
+                  "cipherContexts": [{"contextId": "mine", "hashScheme": "HASH_ALGORITHM_SHA256_16BYTES", "keyExchangeScheme": "KEA_ECDH", "encryptionScheme": "SA_AES_256_CFB",
+                                      "deviceCertHash": b64(d.ecdh_identity.pem_hash[:16]), "controllerCertHash": b64(known_hash)}],
+                  "datastores": [{"id": str(uuid.uuid4()), "dType": "DsHttps", "fqdn": "https://images.example.org",
+                                  "cipherData": {"cipherContextId": "mine", "initialValue": b64(iv), "cipherData": b64(sealed), "clearTextSha256": b64(eve.sha256(plain))}}]}
+        s.ok("POST", f"/apis/eve.lfedge.org/v1beta1/namespaces/{ns}/deviceconfigs",
+             {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "DeviceConfig", "metadata": {"name": f"eve-{d.identity.der_hash.hex()[:8]}"}, "spec": {"config": config}})
+
+        def opened():
+            """What the device finds in its configuration, None while there is nothing or it lacks a certificate."""
+            try:
+                got = (d.config(known="")[1] or {}).get("config", {})
+            except eve.Distrust:
+                d.certs()
+                return None
+            if not got.get("datastores") or got["cipherContexts"][0]["controllerCertHash"] not in [h for h, _ in d.ecdh]:
+                d.certs()
+                return None
+            return got["cipherContexts"][0]["controllerCertHash"], d.decrypt(got, got["datastores"][0]["cipherData"])
+        assert wait_until(opened, what="the configuration") == (known_hash, plain)
+        seen = {known_hash}
+        for options in (("--ecdh",), (), ("--ecdh",)):
+            seth("rotate-certs", "--data-dir", s.dir, *options)
+            found = wait_until(lambda: (o := opened()) and o[0] not in seen and o, what="the new certificate to be used")
+            assert found[1] == plain
+            seen.add(found[0])
+        s.stop()
+        s.start()
+        d.port = s.device_port
+        assert wait_until(opened, what="the configuration after the restart") == found
 
 
 def test_given_certificates_with_an_intermediate():
