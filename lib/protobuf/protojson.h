@@ -10,11 +10,17 @@
 struct protojson_options {
     bool use_proto_names; /* maintenance_mode rather than maintenanceMode */
     bool write_defaults;  /* also fields that are unset */
+    bool keep_unknown;    /* also fields that the descriptor does not know: PROTOJSON_UNKNOWN */
 };
+
+/* The member that holds what a newer API has put into a message, as base64 of its wire form, so
+ * that JSON can carry what it has no names for. No field has such a name. */
+#define PROTOJSON_UNKNOWN "@unknown"
 
 /* options NULL: the defaults. Never fails: an enum's unknown number is written as a number, a
  * string's bad bytes as U+FFFD, a time outside the years 1 to 9999 as the nearest within; unknown
- * fields are left out. Fields by number, maps by key: equal messages give equal texts. */
+ * fields are left out unless they are to be kept. Fields by number, maps by key: equal messages
+ * give equal texts. */
 void protojson_write(struct buf *to, const ProtobufCMessage *m,
                      const struct protojson_options *options);
 /* The same as a value in the arena; its strings may be those of m. */
@@ -26,8 +32,9 @@ enum protojson_unknown {
     PROTOJSON_IGNORE_UNKNOWN  /* and counted */
 };
 /* Takes both names of a field, enums by name or number, both alphabets of base64, numbers as
- * strings. NULL on failure with *ret_error naming the place: "apps[0].uuidandversion: expected an
- * object". Both outputs may be NULL. The limits are those of pb_unpack(). */
+ * strings, PROTOJSON_UNKNOWN. NULL on failure with *ret_error naming the place:
+ * "apps[0].uuidandversion: expected an object". Both outputs may be NULL. The limits are those of
+ * pb_unpack(). */
 ProtobufCMessage *protojson_read(struct arena *a, const ProtobufCMessageDescriptor *d,
                                  const struct json *value, enum protojson_unknown unknown,
                                  size_t *ret_n_ignored, struct str *ret_error);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdarg.h>
 
+#include "base/base64.h"
 #include "protobuf/protojson_scalar.h"
 #include "json/fieldpath.h"
 
@@ -202,12 +203,32 @@ static bool has_other_name(struct reader *r, const struct json *object,
     return json_get(object, protojson_name(r->arena, str_of(f->name))) != NULL;
 }
 
+/* Known fields in there are not taken: they have names. */
+static int read_unknown(struct reader *r, ProtobufCMessage *m, const struct json *value,
+                        const struct field_path *path)
+{
+    struct str bytes = STR_NONE;
+    const ProtobufCMessage *unpacked = NULL;
+    if (json_is(value, JSON_STRING) && check_room(r, value->n, path) < 0)
+        return -EINVAL;
+    if (json_is(value, JSON_STRING) &&
+        base64_decode(r->arena, json_str(value), BASE64_STANDARD, &bytes, NULL) == 0)
+        unpacked = pb_unpack(r->arena, m->descriptor, bytes);
+    if (!unpacked)
+        return fail(r, path, "expected base64 of fields in their wire form");
+    m->n_unknown_fields = unpacked->n_unknown_fields;
+    m->unknown_fields = unpacked->unknown_fields;
+    return check_room(r, 0, path);
+}
+
 static int read_member(struct reader *r, ProtobufCMessage *m, const struct json *object,
                        const struct json_member *member, const struct field_path *path,
                        unsigned depth)
 {
     struct str key = json_str(&member->key);
     const ProtobufCFieldDescriptor *f = find_field(m->descriptor, key);
+    if (!f && str_is(key, PROTOJSON_UNKNOWN))
+        return read_unknown(r, m, &member->value, path);
     if (!f && r->unknown == PROTOJSON_REFUSE_UNKNOWN)
         return fail(r, path, "unknown field");
     if (!f) {

@@ -237,6 +237,15 @@ static struct str field_name(struct writer *w, const ProtobufCFieldDescriptor *f
     return is_same ? name : protojson_name(w->arena, name);
 }
 
+/* A message with nothing else in it has them as its wire form. */
+static struct json write_unknown(struct writer *w, const ProtobufCMessage *m)
+{
+    ProtobufCMessage *alone = pb_new(w->arena, m->descriptor);
+    alone->n_unknown_fields = m->n_unknown_fields;
+    alone->unknown_fields = m->unknown_fields;
+    return json_string(base64_encode(w->arena, pb_pack(w->arena, alone), BASE64_STANDARD));
+}
+
 static struct json write_message(struct writer *w, const ProtobufCMessage *m)
 {
     if (protojson_is_timestamp(m->descriptor))
@@ -247,6 +256,8 @@ static struct json write_message(struct writer *w, const ProtobufCMessage *m)
         if (is_written(w, m, f))
             json_append_member(w->arena, &object, field_name(w, f), write_field(w, m, f));
     }
+    if (w->options.keep_unknown && m->n_unknown_fields)
+        json_append_member(w->arena, &object, STR(PROTOJSON_UNKNOWN), write_unknown(w, m));
     return object;
 }
 

@@ -310,3 +310,36 @@ TEST(random_messages_survive_their_text)
     for (uint64_t seed = 1; seed <= 300; seed++)
         check_round_trip(&test__every_type__descriptor, seed, &options[seed % N_ELEMENTS(options)]);
 }
+
+/* ---- what only a newer API knows ----------------------------------------------------------- */
+
+TEST(fields_of_a_newer_api_survive_json)
+{
+    ARENA_AUTO a = arena_new();
+    /* id {uuid "u", field 99 = "new"}, field 1000 = 7 */
+    const struct str bytes = STR("\x0a\x09\x0a\x01u\x9a\x06\x03new\xc0\x3e\x07");
+    const struct protojson_options keep = {.keep_unknown = true};
+    const ProtobufCMessage *m = PB_UNPACK(a, eve__config__edge_dev_config, bytes);
+    const struct json *value = protojson_value(a, m, &keep);
+    struct str error = STR("");
+    assert_str(json_text(a, value),
+               "{\"id\":{\"uuid\":\"u\",\"@unknown\":\"mgYDbmV3\"},\"@unknown\":\"wD4H\"}");
+    const ProtobufCMessage *back = protojson_read(a, m->descriptor, value, PROTOJSON_REFUSE_UNKNOWN,
+                                                  /* ret_n_ignored= */ NULL, &error);
+    assert_non_null(back);
+    assert_true(str_eq(pb_pack(a, back), bytes));
+    assert_str(json_text(a, protojson_value(a, m, NULL)), "{\"id\":{\"uuid\":\"u\"}}");
+}
+
+TEST(what_is_no_wire_form_is_refused_as_such)
+{
+    ARENA_AUTO a = arena_new();
+    static const char *const bad[] = {"{\"id\":{\"@unknown\":7}}", "{\"id\":{\"@unknown\":\"?\"}}",
+                                      "{\"id\":{\"@unknown\":\"/w==\"}}"};
+    for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
+        struct str error = STR("");
+        assert_null(
+            read_text(a, &eve__config__edge_dev_config__descriptor, str_of(bad[i]), &error));
+        assert_str(error, "id.@unknown: expected base64 of fields in their wire form");
+    }
+}
