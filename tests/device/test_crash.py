@@ -26,7 +26,7 @@ if RELEASE.exists():
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "5"))
 SEED = int(os.environ.get("CRASH_SEED", str(random.SystemRandom().randrange(1 << 32))))
 N_DEVICES, N_NEWCOMERS = 200, 10
-WINDOW_SECONDS = (0.5, 2.0)  # of posting before a kill
+WINDOW_SECONDS = (0.5, 3.0)  # of posting before a kill
 GONE = (http.client.HTTPException, OSError)
 LATER = (429, 503)  # not now: nothing was promised
 MARK = re.compile(r"mark-(\w+)-(\d+)")
@@ -119,27 +119,25 @@ def check(site, poster):
     return sum(map(len, poster.promised.values()))
 
 
-def register_all(newcomers, done, stop):
-    """New devices register meanwhile; an answered registration is remembered."""
-    for d in newcomers:
-        try:
-            if not stop.is_set() and d.register().status in (200, 201):
-                done.append(d)
-        except GONE:
-            return
+def register(device):
+    """A new device meanwhile: itself when its registration was answered."""
+    try:
+        return device if device.register().status in (200, 201) else None
+    except GONE:
+        return None
 
 
 def round_of(s, site, posters, rng, pool):
-    stop, registered = threading.Event(), []
+    stop = threading.Event()
     rngs = [random.Random(rng.random()) for _ in posters]
     newcomers = [site.device() for _ in range(N_NEWCOMERS)]
+    joining = [pool.submit(register, d) for d in newcomers]
     running = [pool.submit(p.run, r, stop) for p, r in zip(posters, rngs)]
-    joining = pool.submit(register_all, newcomers, registered, stop)
     time.sleep(rng.uniform(*WINDOW_SECONDS))  # the moment of the crash, not a hope
     s.kill()
     stop.set()
     wrong = [f.result() for f in running if f.result()]
-    joining.result()
+    registered = [f.result() for f in joining if f.result()]
     assert not wrong, wrong[:5]
     s.start()
     for d in registered:
@@ -151,7 +149,7 @@ def round_of(s, site, posters, rng, pool):
 def test_kill_while_devices_post():
     print(f"     CRASH_SEED={SEED}", flush=True)
     rng = random.Random(SEED)
-    with Server() as s, concurrent.futures.ThreadPoolExecutor(N_DEVICES + 1) as pool:
+    with Server() as s, concurrent.futures.ThreadPoolExecutor(N_DEVICES + N_NEWCOMERS) as pool:
         site = Site(s)
         posters = list(concurrent.futures.ThreadPoolExecutor(16).map(lambda _: Poster(site), range(N_DEVICES)))
         before = 0
