@@ -3,8 +3,9 @@
  *
  *     load --port P --cert FILE --key FILE --path /x --requests N [--connections C] [--streams S]
  * [--http1] load ... --file PREPARED           requests as prepared: "METHOD PATH CONTENT-TYPE
- * BYTES\nBODY\n" each; --reconnect makes a connection for each request, --resume resumes the
- * session load ... --file PREPARED --watchers W --watch-path /x?watch=true --rate
+ * BYTES\nBODY\n" each; --answers FILE keeps what was answered, "BYTES\nBODY\n" each, in the order
+ * of the requests; --reconnect makes a connection for each request, --resume resumes the session
+ *     load ... --file PREPARED --watchers W --watch-path /x?watch=true --rate
  * UPDATES-PER-SECOND
  */
 #include "load.h"
@@ -75,6 +76,7 @@ static void parse_options(struct load_options *o, const char **ret_path, const c
         {"--server-pid", NULL, NULL, &o->server_pid},
         {"--watchers", NULL, &o->n_watchers, NULL},
         {"--watch-path", &o->watch_path, NULL, NULL},
+        {"--answers", &o->answers, NULL, NULL},
         {"--rate", NULL, &o->updates_per_second, NULL},
     };
     for (int i = 1; i < argc; i++) {
@@ -96,6 +98,7 @@ static SSL_CTX *make_tls(const struct load_options *o)
     SSL_CTX_set_read_ahead(tls, 1);
     /* The same for every server, so that none wins by its choice. */
     (void) SSL_CTX_set_ciphersuites(tls, "TLS_AES_128_GCM_SHA256");
+    (void) SSL_CTX_set1_groups_list(tls, "X25519");
     SSL_CTX_set_default_read_buffer_len(tls, (size_t) 64 * 1024);
     if (o->certificate && SSL_CTX_use_certificate_chain_file(tls, o->certificate) != 1)
         load_die(o->certificate, "is no certificate");
@@ -193,6 +196,20 @@ static void report(struct load *l)
     printf("}\n");
 }
 
+static void write_answers(const struct load *l)
+{
+    FILE *f = fopen(l->options.answers, "we");
+    if (!f)
+        load_die(l->options.answers, "cannot be written");
+    for (size_t i = 0; i < l->n_done; i++) {
+        fprintf(f, "%zu\n", l->answers[i].n);
+        (void) fwrite(l->answers[i].p, 1, l->answers[i].n, f);
+        (void) fputc('\n', f);
+    }
+    if (fclose(f) != 0)
+        load_die(l->options.answers, "cannot be written");
+}
+
 int main(int argc, char **argv)
 {
     const char *path = NULL, *file = NULL;
@@ -215,6 +232,8 @@ int main(int argc, char **argv)
     else
         load_run(&l);
     report(&l);
+    if (l.answers)
+        write_answers(&l);
     load_done(&l);
     mem_free(l.requests);
     return l.n_failed ? 2 : 0;

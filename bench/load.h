@@ -14,7 +14,7 @@ struct request {
 };
 
 struct load_options {
-    const char *address, *certificate, *key, *watch_path, *authorization;
+    const char *address, *certificate, *key, *watch_path, *authorization, *answers;
     int port, server_pid;
     size_t n_connections, n_streams, n_requests, n_warm_up, n_watchers, updates_per_second;
     bool is_http1;
@@ -68,6 +68,7 @@ struct load {
     uint64_t n_bytes;
     int64_t start_us, now_us; /* now_us: when the bytes being looked at were read */
     uint32_t *latency_us;
+    struct buf *answers; /* by request; NULL: nobody wants them */
     size_t n_watches_open, n_events;
     int64_t *sent_us;
     uint32_t *event_us;

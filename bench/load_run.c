@@ -117,6 +117,8 @@ void load_body(struct connection *c, struct flight *f, struct str bytes)
         show_failure(l, f, bytes);
     else if (f->is_watch)
         count_events(l, f, bytes);
+    else if (l->answers)
+        buf_append_str(&l->answers[f->index], bytes);
 }
 
 void load_finish(struct connection *c, struct flight *f)
@@ -278,11 +280,16 @@ void load_run(struct load *l)
         open_connection(l, &l->connections[i]);
     if (o->n_warm_up || o->n_watchers)
         run_part(l, o->n_watchers ? 0 : o->n_warm_up);
+    if (o->answers)
+        l->answers = mem_zalloc(o->n_requests * sizeof(struct buf));
     run_part(l, o->n_requests);
 }
 
 void load_done(struct load *l)
 {
+    for (size_t i = 0; l->answers && i < l->options.n_requests; i++)
+        buf_done(&l->answers[i]);
+    mem_free(l->answers);
     for (size_t i = 0; i < l->n_connections; i++)
         close_connection(&l->connections[i]);
     (void) close(l->epoll);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How near stored log uploads come to what the disk takes. Raw: one thread writes and syncs groups
- * of uploads to a file. Ours: the same uploads appended with as many under way; the grouping is the
- * writer's own. They take turns, so that a disk that is slow for a while is slow for both.
+/* How near stored log uploads come to what the disk takes. Raw: one thread writes and syncs uploads
+ * to a file, one by one and in groups. Ours: the same uploads appended with as many under way; the
+ * grouping is the writer's own. They take turns, so that a disk that is slow for a while is slow
+ * for both.
  *
  *     telemetry [directory] [seconds] [bytes]
  */
@@ -38,7 +39,8 @@ static void die(const char *what)
     exit(1);
 }
 
-static void write_raw(const char *directory, struct str upload, double seconds, struct rate *total)
+static void write_raw(const char *directory, struct str upload, int n_group, double seconds,
+                      struct rate *total)
 {
     BUF_AUTO path = {0};
     buf_printf(&path, "%s/raw", directory);
@@ -50,9 +52,10 @@ static void write_raw(const char *directory, struct str upload, double seconds, 
         pieces[i] = (struct iovec){(void *) (uintptr_t) upload.p, upload.n};
     double start = now(), n = 0;
     while (now() - start < seconds) {
-        if (writev(fd, pieces, GROUP) != (ssize_t) (GROUP * upload.n) || fdatasync(fd) < 0)
+        if (writev(fd, pieces, n_group) != (ssize_t) ((size_t) n_group * upload.n) ||
+            fdatasync(fd) < 0)
             die("write");
-        n += GROUP;
+        n += n_group;
     }
     total->seconds += now() - start;
     total->n += n;
@@ -126,9 +129,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", error);
         return 1;
     }
-    struct rate raw = {0}, ours = {0};
+    struct rate single = {0}, raw = {0}, ours = {0};
     for (int i = 0; i < ROUNDS; i++) {
-        write_raw(path.p, upload, seconds / ROUNDS, &raw);
+        write_raw(path.p, upload, 1, seconds / ROUNDS, &single);
+        write_raw(path.p, upload, GROUP, seconds / ROUNDS, &raw);
         append(t, upload, seconds / ROUNDS, &ours);
     }
     struct telemetry_stats stats;
@@ -136,6 +140,7 @@ int main(int argc, char **argv)
     telemetry_free(t);
     clean(path.p);
     mem_free(bytes);
+    print("the disk, one by one:", &single);
     print("the disk, groups of 64:", &raw);
     print("telemetry:", &ours);
     printf("uploads in a sync: %.0f\n", ours.n / (double) stats.n_syncs);
