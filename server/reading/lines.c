@@ -150,7 +150,7 @@ static bool next_entry(struct lines *l, struct line *ret)
             line = bad_line(l, "the line is no log entry",
                             str_trim(str_sub(before, 0, before.n - l->rest.n)));
     } else {
-        if (l->number == l->n_entries)
+        if (l->number >= l->n_entries)
             return false;
         line.log_entry = l->entries[l->number];
         line.entry = entry_of_message(l->line_arena, line.log_entry);
