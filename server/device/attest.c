@@ -109,5 +109,9 @@ int device_attest(struct device_call *c)
     const size_t type = (size_t) req->reqtype;
     if (type >= N_ELEMENTS(handlers) || !handlers[type])
         return device_refuse(c, 422, "no such type of request: %d", (int) req->reqtype);
-    return handlers[type](c, req);
+    /* What is kept is read, judged and written as one. */
+    (void) pthread_mutex_lock(&c->device->attest_lock);
+    (void) handlers[type](c, req);
+    (void) pthread_mutex_unlock(&c->device->attest_lock);
+    return 0;
 }

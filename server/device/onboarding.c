@@ -14,6 +14,7 @@
 /* Objects may change between the look into the index and that at them. */
 #define MAX_ATTEMPTS 8
 #define RETRY_AFTER_S 5
+#define WARN_AGAIN_US ((int64_t) 10 * 1000000)
 
 /* ---- one at a time --------------------------------------------------------------------------- */
 
@@ -86,6 +87,18 @@ int registration_settle(struct registration *r, int status, const char *format, 
     r->reason = arena_vprintf(r->arena, format, args);
     va_end(args);
     return 0;
+}
+
+bool registration_may_warn(struct registration *r)
+{
+    struct onboarding *o = r->onboarding;
+    const int64_t now_us = o->options.clock->monotonic_us(o->options.clock);
+    (void) pthread_mutex_lock(&o->lock);
+    const bool may = !o->warned_us || now_us - o->warned_us >= WARN_AGAIN_US;
+    if (may)
+        o->warned_us = MAX(now_us, (int64_t) 1);
+    (void) pthread_mutex_unlock(&o->lock);
+    return may;
 }
 
 int registration_put_off(struct registration *r, const struct status *st)
@@ -169,8 +182,7 @@ int device_register(struct device_call *c)
         c->retry_after_s = r.retry_after_s;
         return device_refuse(c, r.status, "%.*s", STR_ARG(r.reason));
     }
-    if (r.status == 201)
-        registration_clear_enrollment(&r);
+    registration_clear_enrollment(&r);
     c->status = r.status;
     c->body = STR("");
     c->reason = r.reason;

@@ -14,6 +14,10 @@
  *  7. Otherwise an EnrollmentRequest in eve-system; setting its condition Approved makes the
  * Device.
  *
+ * A device that comes with an identity (onboarding certificate and serial number) whose Device has
+ * another certificate is refused with 409. An approval lets in once: a Device that is deleted later
+ * stays so until its EnrollmentRequest is deleted as well.
+ *
  * Among several objects of one case the oldest wins, so that nobody takes over what another was
  * given by adding one later. */
 #pragma once

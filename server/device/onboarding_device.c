@@ -245,7 +245,8 @@ static int could_not(struct registration *r, const struct sponsor *s, int result
         r->status = 403;
     r->reason = arena_printf(r->arena, "no Device could be made in namespace %.*s: %.*s",
                              STR_ARG(s->into), STR_ARG(st->message));
-    registration_tell(r, s, /* is_warning= */ true, "DeviceNotMade", STR_NONE);
+    if (registration_may_warn(r))
+        registration_tell(r, s, /* is_warning= */ true, "DeviceNotMade", STR_NONE);
     return 0;
 }
 

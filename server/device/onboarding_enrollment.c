@@ -105,8 +105,10 @@ static void count(struct registration *r, const struct index_found *f)
 static int refuse(struct registration *r, const struct index_found *f)
 {
     (void) registration_settle(r, 403,
-                               f->is_denied
-                                   ? "EnrollmentRequest %.*s/%.*s is denied"
+                               f->is_denied ? "EnrollmentRequest %.*s/%.*s is denied"
+                               : f->is_spent
+                                   ? "the Device that EnrollmentRequest %.*s/%.*s let in was "
+                                     "deleted; delete the request to let the device ask anew"
                                    : "nothing lets the device in: no Device, OnboardCertificate or "
                                      "authority fits; approve EnrollmentRequest %.*s/%.*s to do so",
                                STR_ARG(f->namespace), STR_ARG(f->name));
@@ -121,8 +123,9 @@ static int enroll_anew(struct registration *r)
     struct json *request = NULL;
     struct index_found f;
     if (!onboarding_index_reserve(x, ONBOARDING_MAX_ENROLLMENTS)) {
-        log_warning("a device is refused without an EnrollmentRequest: there are too many",
-                    LOG_INT("limit", ONBOARDING_MAX_ENROLLMENTS));
+        if (registration_may_warn(r))
+            log_warning("devices are refused without an EnrollmentRequest: there are too many",
+                        LOG_INT("limit", ONBOARDING_MAX_ENROLLMENTS));
         return registration_settle(r, 403,
                                    "nothing lets the device in, and %d EnrollmentRequests wait "
                                    "already",
@@ -235,7 +238,7 @@ int registration_enroll(struct registration *r)
     struct index_found f;
     if (!onboarding_index_enrollment(&r->onboarding->index, r->arena, &r->query, &f))
         return enroll_anew(r);
-    return f.is_approved ? let_in(r, &f) : refuse(r, &f);
+    return f.is_approved && !f.is_spent ? let_in(r, &f) : refuse(r, &f);
 }
 
 /* ---- on a worker -------------------------------------------------------------------------------

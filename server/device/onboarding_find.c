@@ -12,7 +12,8 @@ static void fill(struct arena *a, const struct index_entry *e, struct index_foun
                                 .name = arena_str(a, e->name),
                                 .uid = arena_str(a, e->uid),
                                 .is_approved = e->is_approved,
-                                .is_denied = e->is_denied};
+                                .is_denied = e->is_denied,
+                                .is_spent = e->is_spent};
 }
 
 static struct str hash_str(const unsigned char hash[SHA256_BYTES])
@@ -200,7 +201,7 @@ void onboarding_index_each_approved(struct onboarding_index *x,
     (void) pthread_rwlock_rdlock(&x->lock);
     for (size_t i = 0; map_next(&x->objects, &i, &m);) {
         const struct index_entry *e = m.value;
-        if (e->kind == INDEX_ENROLLMENT && e->is_approved && !e->has_device)
+        if (e->kind == INDEX_ENROLLMENT && onboarding_wants_device(e))
             fn(ctx, e->namespace, e->name);
     }
     (void) pthread_rwlock_unlock(&x->lock);

@@ -277,8 +277,8 @@ static void read_enrollment(struct onboarding_index *x, struct index_entry *e,
     e->at[INDEX_BY_ENROLLMENT] = hash_str(e->hash);
     e->is_denied = has_condition(object, "Denied");
     e->is_approved = has_condition(object, "Approved") && !e->is_denied;
-    e->has_device = json_str(json_at(object, "status", "device", NULL)).n > 0 ||
-                    has_condition(object, "Failed");
+    e->is_spent = json_str(json_at(object, "status", "device", NULL)).n > 0;
+    e->has_failed = has_condition(object, "Failed");
 }
 
 static struct index_entry *read_entry(struct onboarding_index *x, enum index_kind kind,
@@ -421,7 +421,7 @@ static bool take_event(struct onboarding_index *x, const struct kube_event *even
             return false;
         }
         const struct index_entry *e = take(x, (enum index_kind) kind, object);
-        return x->is_synced && e->is_approved && !e->has_device;
+        return x->is_synced && onboarding_wants_device(e);
     }
     if (str_is(event->collection, "configmaps") &&
         str_is(event->namespace, SETTINGS_GLOBAL_NAMESPACE) &&

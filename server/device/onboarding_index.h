@@ -61,8 +61,9 @@ struct index_found {
     enum index_kind kind;
     struct str namespace, name, uid;
     struct str serial; /* OnboardCertificate: the one of the two that it allows */
-    bool is_approved;  /* EnrollmentRequest */
-    bool is_denied;
+    /* EnrollmentRequest: */
+    bool is_approved, is_denied;
+    bool is_spent; /* its Device was made */
 };
 
 struct index_query {

@@ -31,8 +31,9 @@ struct index_entry {
     size_t n_serials;
     bool allows_any;
     struct pki_cert *authority;
-    bool is_approved, is_denied, has_device; /* of an EnrollmentRequest */
-    int64_t told_us;                         /* when users were last told of it */
+    bool is_approved, is_denied; /* of an EnrollmentRequest */
+    bool is_spent, has_failed;   /* its Device was made, or could not be */
+    int64_t told_us;             /* when users were last told of it */
     int64_t n_untold;
 };
 
@@ -40,3 +41,9 @@ struct index_entry {
 enum index_identity { INDEX_EXACT, INDEX_ONBOARD_ONLY, INDEX_SERIAL_ONLY };
 struct str onboarding_identity(struct arena *a, enum index_identity form,
                                const unsigned char onboard[SHA256_BYTES], struct str serial);
+
+/* What failed is tried again when the device asks. */
+static inline bool onboarding_wants_device(const struct index_entry *e)
+{
+    return e->is_approved && !e->is_spent && !e->has_failed;
+}

@@ -14,6 +14,7 @@ struct onboarding {
     pthread_cond_t freed;
     struct list under_way; /* registrations; no two of one device or one identity */
     size_t n_waiting;
+    int64_t warned_us; /* monotonic: of what goes wrong for many devices at once; 0: never */
 };
 
 struct registration {
@@ -44,6 +45,8 @@ void registration_end(struct registration *r);
 /* Each returns 0 so that a step may `return registration_settle(...)`. */
 int registration_settle(struct registration *r, int status, const char *format, ...)
     PRINTF_LIKE(3, 4);
+/* Whether users are to be told of a trouble that all devices meet: now and then. */
+bool registration_may_warn(struct registration *r);
 /* The API server could not do it now. */
 int registration_put_off(struct registration *r, const struct status *st);
 

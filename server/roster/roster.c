@@ -60,6 +60,7 @@ static void free_device(struct bytes *b)
     pki_public_free(d->key);
     mem_free((char *) d->integrity_token.p);
     mem_free((char *) d->annotations.p);
+    (void) pthread_mutex_destroy(&d->attest_lock);
     (void) pthread_mutex_destroy(&d->lock);
     mem_free(d);
 }
@@ -110,6 +111,7 @@ static struct device *device_new(const struct description *is, const struct uuid
     (void) put(&at, STR("/"));
     d->name = put(&at, is->name);
     d->uid = put(&at, is->uid);
+    (void) pthread_mutex_init(&d->attest_lock, NULL);
     (void) pthread_mutex_init(&d->lock, NULL);
     if (is->certificate) {
         d->has_certificate = true;

@@ -46,11 +46,12 @@ struct device {
     _Atomic int64_t retention_s;  /* of what it sends; 0: as the server says */
     _Atomic int64_t last_seen_us; /* wall clock; 0: never since the server began to count */
 
-    pthread_mutex_t lock;       /* of what follows */
-    struct str annotations;     /* heap: those of ours, JSON; what its options are read from */
-    unsigned config_generation; /* counts what makes the configuration another */
-    bool is_config_known;       /* config_hash is that of the present generation */
-    bool is_config_confirmed;   /* the device has said that it has it */
+    pthread_mutex_t attest_lock; /* it attests one step at a time, the store included */
+    pthread_mutex_t lock;        /* of what follows */
+    struct str annotations;      /* heap: those of ours, JSON; what its options are read from */
+    unsigned config_generation;  /* counts what makes the configuration another */
+    bool is_config_known;        /* config_hash is that of the present generation */
+    bool is_config_confirmed;    /* the device has said that it has it */
     char config_hash[DEVICE_CONFIG_HASH_BYTES + 1];
     struct device_config *config; /* until the device has it; NULL: made again when asked for */
     struct str integrity_token;   /* heap; empty: has not attested */

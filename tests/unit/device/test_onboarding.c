@@ -260,6 +260,22 @@ TEST(a_request_approved_for_a_missing_namespace_fails_and_says_so)
     assert_false(has_failed(&f.w, name));
 }
 
+TEST(an_approval_lets_in_once)
+{
+    FIXTURE(f);
+    assert_int_equal(come(&f, "S1"), 403);
+    const struct str name = pki_hex(f.w.arena, f.device.hash, SHA256_BYTES);
+    world_patch(&f.w, "enrollmentrequests", "eve-system", name.p, "status",
+                "{'status':{'conditions':[{'type':'Approved','status':'True'}]}}");
+    assert_int_equal(come(&f, "S1"), 200);
+    world_delete(&f.w, "devices", "default", name_of(&f.w, &f.device).p);
+    assert_int_equal(come(&f, "S1"), 403);
+    assert_int_equal(world_count(&f.w, "devices", NULL), 0);
+    world_delete(&f.w, "enrollmentrequests", "eve-system", name.p);
+    assert_int_equal(come(&f, "S1"), 403);
+    assert_int_equal(world_count(&f.w, "enrollmentrequests", NULL), 1);
+}
+
 TEST(a_denied_request_stays_so)
 {
     FIXTURE(f);
