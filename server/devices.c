@@ -171,12 +171,20 @@ int devices_port(const struct devices *d)
     return listener_port(d->listener);
 }
 
+static void reload_tls(struct devices *d)
+{
+    char *error = NULL;
+    if (tls_config_reload(d->tls, &error) < 0)
+        log_error("keeping the certificate that devices meet", LOG_TEXT("error", error));
+    mem_free(error);
+}
+
 void devices_reload(struct devices *d)
 {
     char *error = NULL;
     bool is_changed = false;
-    if (tls_config_reload(d->tls, &error) < 0 ||
-        controller_certs_reload(d->api.certs, &is_changed, &error) < 0)
+    reload_tls(d);
+    if (controller_certs_reload(d->api.certs, &is_changed, &error) < 0)
         log_error("keeping the certificates that devices know us by", LOG_TEXT("error", error));
     else if (is_changed)
         roster_forget_configs(d->api.roster);

@@ -421,6 +421,11 @@ static void on_watchdog(void *arg)
     notify_watchdog();
 }
 
+static const char *pki_file(const struct server *s, const char *name)
+{
+    return arena_printf(s->arena, "%s/pki/%s", option_text(s->options, "data-dir"), name).p;
+}
+
 /* Certificates are looked after often enough for their life, systemd as often as it wants. */
 static void start_upkeep(struct server *s)
 {
@@ -431,7 +436,15 @@ static void start_upkeep(struct server *s)
                                  option_text(o, "authentication-config"),
                                  option_text(o, "authentication-token-webhook-config-file"),
                                  option_text(o, "oidc-ca-file"),
-                                 option_text(o, "audit-policy-file")};
+                                 option_text(o, "audit-policy-file"),
+                                 option_text(o, "device-signing-cert-file"),
+                                 option_text(o, "device-signing-key-file"),
+                                 option_text(o, "device-ecdh-cert-file"),
+                                 option_text(o, "device-ecdh-key-file"),
+                                 pki_file(s, "server.pem"),
+                                 pki_file(s, "signing.pem"),
+                                 pki_file(s, "ecdh.pem"),
+                                 pki_file(s, "device-roots.pem")};
     int64_t period_ms = MIN(option_int(o, "tls-cert-lifetime-seconds") * 1000 / 10, MAX_RENEW_MS);
     s->reload = reload_new(s->loops[0], files, N_ELEMENTS(files), reload_files, s);
     s->renew_timer = loop_timer_new(s->loops[0], renew, s);
