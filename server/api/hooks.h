@@ -16,7 +16,7 @@ struct hook_context {
     enum write_operation operation;
     struct str subresource; /* "" for the object itself */
     struct str name,
-        namespace; /* of the request; name may be empty for a create with generateName */
+        namespace;           /* of the request; name may be empty for a create with generateName */
     const struct user *user; /* whoever writes */
     int64_t now_us;
     bool is_dry_run;
@@ -26,6 +26,12 @@ struct hook_context {
 };
 
 struct call;
+
+struct kind_unique {
+    const char *field; /* as refusals name it */
+    /* STR_NONE: the object has none. */
+    struct str (*value)(struct arena *a, const struct json *object);
+};
 
 struct kind_hooks {
     struct str group, plural;
@@ -46,10 +52,8 @@ struct kind_hooks {
     void (*validate)(struct hook_context *h, const struct json *object, struct causes *causes);
     void (*validate_update)(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes);
-    /* What no two objects of the kind may share, in all namespaces: a text, or STR_NONE where the
-     * object has none; and the field it comes from, as refusals name it. */
-    struct str (*unique)(struct arena *a, const struct json *object);
-    const char *unique_field;
+    /* What no two objects of the kind may share, in all namespaces; ends with an empty one. */
+    const struct kind_unique *unique;
     /* What a write to the object ("") or one of its subresources leaves alone, as managedFields
      * count it: paths, ending with NULL. Without it that is status, on writes to the object. */
     const char *const *(*reset_fields)(struct str subresource);

@@ -25,6 +25,11 @@ static struct str new_uuid(struct hook_context *h)
     return arena_str(h->arena, str_of(text));
 }
 
+static bool may_give_uuid(const struct hook_context *h)
+{
+    return h->user && user_has_group(h->user, STR(GROUP_MASTERS));
+}
+
 /* A device that moves here from another controller keeps its uuid. */
 static struct str given_uuid(struct hook_context *h, struct json *object)
 {
@@ -32,10 +37,11 @@ static struct str given_uuid(struct hook_context *h, struct json *object)
     struct uuid uuid;
     struct json *annotations = annotations_of(object);
     const struct str given = json_get_str(annotations, GIVEN_UUID);
-    if (!given.p || !h->user || !user_has_group(h->user, STR(GROUP_MASTERS)) ||
-        uuid_parse(given, &uuid) < 0 || uuid_is_zero(&uuid))
+    if (!given.p || !may_give_uuid(h) || uuid_parse(given, &uuid) < 0 || uuid_is_zero(&uuid))
         return STR_NONE;
     (void) json_remove(annotations, GIVEN_UUID);
+    if (json_count(annotations) == 0)
+        (void) json_remove(json_get(object, STR("metadata")), STR("annotations"));
     uuid_text(&uuid, text);
     return arena_str(h->arena, str_of(text));
 }
@@ -109,10 +115,29 @@ static void check(struct hook_context *h, const struct json *old, const struct j
     device_options_check_annotations(h, annotations_of(old), annotations_of(object), causes);
 }
 
+/* It is gone by now where it counted. */
+static void check_given_uuid(const struct hook_context *h, const struct json *object,
+                             struct causes *causes)
+{
+    const struct field_path meta = FIELD_NAME(NULL, STR("metadata"));
+    const struct field_path annotations = FIELD_NAME(&meta, STR("annotations"));
+    const struct field_path at = FIELD_KEY(&annotations, GIVEN_UUID);
+    const struct json *given = json_get(annotations_of(object), GIVEN_UUID);
+    if (!given)
+        return;
+    if (may_give_uuid(h))
+        causes_add(causes, CAUSE_INVALID, &at, given, "must be a UUID");
+    else
+        causes_add(causes, CAUSE_FORBIDDEN, &at, NULL,
+                   "only members of " GROUP_MASTERS " may choose the uuid of a device");
+}
+
 static void validate(struct hook_context *h, const struct json *object, struct causes *causes)
 {
-    if (h->operation == WRITE_CREATE)
-        check(h, NULL, object, causes);
+    if (h->operation != WRITE_CREATE)
+        return;
+    check(h, NULL, object, causes);
+    check_given_uuid(h, object, causes);
 }
 
 static void validate_update(struct hook_context *h, const struct json *old,
@@ -126,10 +151,19 @@ static void validate_update(struct hook_context *h, const struct json *old,
                                     json_at(object, "status", "uuid", NULL));
 }
 
-static struct str unique(struct arena *a, const struct json *object)
+static struct str certificate_of(struct arena *a, const struct json *object)
 {
     return device_certificate_fingerprint(a, json_at(object, "spec", "certificate", NULL));
 }
+
+static struct str uuid_of(struct arena *a, const struct json *object)
+{
+    (void) a;
+    return json_str(json_at(object, "status", "uuid", NULL));
+}
+
+static const struct kind_unique unique[] = {
+    {"spec.certificate", certificate_of}, {"status.uuid", uuid_of}, {NULL, NULL}};
 
 const struct kind_hooks device_hooks = {
     .group = STR("eve.lfedge.org"),
@@ -138,5 +172,4 @@ const struct kind_hooks device_hooks = {
     .validate = validate,
     .validate_update = validate_update,
     .unique = unique,
-    .unique_field = "spec.certificate",
 };

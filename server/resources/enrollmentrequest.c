@@ -70,13 +70,15 @@ static void validate_update(struct hook_context *h, const struct json *old,
     check_decision(old, object, causes);
 }
 
-static struct str unique(struct arena *a, const struct json *object)
+static struct str certificate_of(struct arena *a, const struct json *object)
 {
     const struct str known = json_str(json_at(object, "status", "fingerprint", NULL));
     return known.n
                ? known
                : device_certificate_fingerprint(a, json_at(object, "spec", "certificate", NULL));
 }
+
+static const struct kind_unique unique[] = {{"spec.certificate", certificate_of}, {NULL, NULL}};
 
 const struct kind_hooks enrollmentrequest_hooks = {
     .group = STR("eve.lfedge.org"),
@@ -85,5 +87,4 @@ const struct kind_hooks enrollmentrequest_hooks = {
     .validate = validate,
     .validate_update = validate_update,
     .unique = unique,
-    .unique_field = "spec.certificate",
 };

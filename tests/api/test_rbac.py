@@ -347,25 +347,15 @@ def test_what_the_start_made_is_restored_and_what_was_added_stays():
         assert s.ok("GET", role)["metadata"]["resourceVersion"] == revision
 
 
-def test_our_kinds_are_in_admin_edit_and_view_once_they_are_served():
-    names = {"plural": "devices", "singular": "device", "kind": "Device", "listKind": "DeviceList"}
-    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "devices.eve.lfedge.org"},
-           "spec": {"group": "eve.lfedge.org", "scope": "Namespaced", "names": names, "versions": [
-               {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}]}}
-    with Server() as s:
-        of_eve = lambda role: [r for r in s.ok("GET", role_path(None, role)).get("rules") or [] if r.get("apiGroups") == ["eve.lfedge.org"]]
-        assert not of_eve("view")
-        s.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
-        devices = lambda ns: f"/apis/eve.lfedge.org/v1beta1/namespaces/{ns}/devices"
-        ns = s.namespace()
-        wait_until(lambda: s.request("GET", devices(ns))[0] == 200, what="the kind to be served")
-        s.stop()
-        s.start()
-        for role in ("view", "edit", "admin"):
-            wait_until(lambda: of_eve(role), what=f"our kinds in {role}")
-            s.ok("POST", binding_path(ns), binding(role, role, ("User", role)))
-        wait_until(lambda: len(of_eve("admin")) > len(of_eve("edit")) > len(of_eve("view")) > 0, what="each to have what it gathers")
-        body = {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "Device", "metadata": {"name": "d"}}
-        assert (status_of(s, "view", "GET", devices(ns)), status_of(s, "view", "POST", devices(ns), body)) == (200, 403)
-        assert status_of(s, "edit", "POST", devices(ns), body) == 201
-        assert status_of(s, "admin", "DELETE", devices(ns) + "/d") == 200
+def test_our_kinds_are_in_admin_edit_and_view(s):
+    of_eve = lambda role: [r for r in s.ok("GET", role_path(None, role)).get("rules") or [] if r.get("apiGroups") == ["eve.lfedge.org"]]
+    devices = lambda ns: f"/apis/eve.lfedge.org/v1beta1/namespaces/{ns}/devices"
+    ns = s.namespace()
+    for role in ("view", "edit", "admin"):
+        wait_until(lambda: of_eve(role), what=f"our kinds in {role}")
+        s.ok("POST", binding_path(ns), binding(role, role, ("User", role)))
+    wait_until(lambda: len(of_eve("admin")) > len(of_eve("edit")) > len(of_eve("view")) > 0, what="each to have what it gathers")
+    body = {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "Device", "metadata": {"name": "d"}}
+    assert (status_of(s, "view", "GET", devices(ns)), status_of(s, "view", "POST", devices(ns), body)) == (200, 403)
+    assert status_of(s, "edit", "POST", devices(ns), body) == 201
+    assert status_of(s, "admin", "DELETE", devices(ns) + "/d") == 200

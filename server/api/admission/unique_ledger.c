@@ -4,15 +4,15 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "api/hooks.h"
 #include "base/alloc.h"
 #include "base/map.h"
 
 /* So many more entries than objects are read anew rather than kept. */
+#define SLACK_FACTOR 4
 #define SLACK 1024
 
 struct unique_holder {
-    char *id;  /* "<collection>/<value>", the key in the map */
+    char *id;  /* "<collection>/<field>/<value>", the key in the map */
     char *key; /* of the store */
     size_t n_claims;
 };
@@ -104,32 +104,34 @@ static struct unique_holder *put(struct unique_ledger *l, struct unique_kind *k,
 
 /* ---- reading all --------------------------------------------------------------------------- */
 
-static struct str id_of(struct arena *a, const struct kind *kind, struct str value)
+static struct str id_of(struct arena *a, const struct kind *kind, const struct kind_unique *rule,
+                        struct str value)
 {
-    return arena_printf(a, "%.*s/%.*s", STR_ARG(kind->collection), STR_ARG(value));
+    return arena_printf(a, "%.*s/%s/%.*s", STR_ARG(kind->collection), rule->field, STR_ARG(value));
 }
 
-static struct str value_in(struct arena *a, const struct kind *kind, const struct object *o)
+static void load_value(struct unique_ledger *l, const struct kind *kind, struct str id,
+                       struct str key)
 {
-    const struct json *object = json_parse_quick(a, object_text(o));
-    return object ? kind->hooks->unique(a, object) : STR_NONE;
-}
-
-static void load_one(struct unique_ledger *l, const struct kind *kind, const struct object *o)
-{
-    ARENA_AUTO a = arena_new();
-    const struct str value = value_in(a, kind, o);
-    if (!value.n)
-        return;
-    const struct str key = arena_printf(a, "%.*s/%.*s/%.*s", STR_ARG(kind->collection),
-                                        STR_ARG(object_span(o, o->head.namespace)),
-                                        STR_ARG(object_span(o, o->head.name)));
-    const struct str id = id_of(a, kind, value);
     (void) pthread_mutex_lock(&l->lock);
     /* Whoever claimed it meanwhile knows better. */
     if (!map_get(&l->holders, id))
         (void) put(l, kind_of(l, kind->collection), id, key);
     (void) pthread_mutex_unlock(&l->lock);
+}
+
+static void load_one(struct unique_ledger *l, const struct kind *kind, const struct object *o)
+{
+    ARENA_AUTO a = arena_new();
+    const struct json *object = json_parse_quick(a, object_text(o));
+    const struct str key = arena_printf(a, "%.*s/%.*s/%.*s", STR_ARG(kind->collection),
+                                        STR_ARG(object_span(o, o->head.namespace)),
+                                        STR_ARG(object_span(o, o->head.name)));
+    for (const struct kind_unique *rule = kind->hooks->unique; object && rule->field; rule++) {
+        const struct str value = rule->value(a, object);
+        if (value.n)
+            load_value(l, kind, id_of(a, kind, rule, value), key);
+    }
 }
 
 static int load_all(struct unique_ledger *l, struct store *s, const struct kind *kind)
@@ -194,7 +196,8 @@ static bool is_held(const struct unique_holder *h, struct store *s, struct arena
     if (h->n_claims)
         return true;
     CLEANUP(object_unrefp) struct object *o = store_get(s, str_of(h->key));
-    return o && str_eq(value_in(a, claim->kind, o), claim->value);
+    const struct json *object = o ? json_parse_quick(a, object_text(o)) : NULL;
+    return object && str_eq(claim->rule->value(a, object), claim->value);
 }
 
 static int claim_locked(struct unique_ledger *l, struct store *s, struct arena *a,
@@ -202,11 +205,11 @@ static int claim_locked(struct unique_ledger *l, struct store *s, struct arena *
 {
     const struct str collection = claim->kind->collection;
     struct unique_kind *k = kind_of(l, collection);
-    if (!k->is_loaded || k->n_holders > 2 * store_count(s, collection) + SLACK) {
+    if (!k->is_loaded || k->n_holders > SLACK_FACTOR * store_count(s, collection) + SLACK) {
         k->is_loaded = false;
         return -EAGAIN;
     }
-    const struct str id = id_of(a, claim->kind, claim->value);
+    const struct str id = id_of(a, claim->kind, claim->rule, claim->value);
     const struct unique_holder *h = map_get(&l->holders, id);
     if (h && is_held(h, s, a, claim)) {
         *ret_key = arena_str(a, str_of(h->key));

@@ -5,7 +5,7 @@
  * remembered wrongly (the object is gone, or has changed) is noticed when somebody wants it. */
 #pragma once
 
-#include "api/kind.h"
+#include "api/hooks.h"
 #include "store/store.h"
 
 struct unique_ledger;
@@ -13,10 +13,12 @@ struct unique_ledger;
 /* A claim of a write under way. The caller's memory, strings included, until it is released. */
 struct unique_claim {
     const struct kind *kind;
-    struct str value, key; /* what is claimed and the store's key of the object */
+    const struct kind_unique *rule; /* of the kind */
+    struct str value, key;          /* what is claimed and the store's key of the object */
     bool may_wait;
     bool is_question;             /* nothing is claimed, nothing to release */
     struct unique_holder *holder; /* the ledger's */
+    struct unique_claim *next;    /* the caller's */
 };
 
 struct unique_ledger *unique_ledger_new(void);
