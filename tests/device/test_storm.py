@@ -55,7 +55,7 @@ async def read(reader):
 class Storm:
     def __init__(self, traffic):
         self.traffic, self.counts, self.lost, self.without_hint = traffic, collections.Counter(), [], 0
-        self.gate = asyncio.Event()
+        self.n_again = 0
 
     async def ask(self, data, kind, reader, writer):
         writer.write(data)
@@ -65,37 +65,43 @@ class Storm:
             self.without_hint += 1
         return status
 
-    async def device(self, index):
-        """Connects with all the others, then sends one request of each class, the classes in turn."""
+    async def ask_until_served(self, data, kind, reader, writer):
+        """An essential request is made again when it is put off, the others' time has not come."""
+        for _ in range(TRIES):
+            status = await self.ask(data, kind, reader, writer)
+            if status not in PUT_OFF or kind != "essential":
+                break
+            await asyncio.sleep(0.2)
+        if kind == "essential" and status not in (200, 304):
+            self.lost.append(f"config {status}")
+
+    async def talk(self, index, done):
+        """One connection; `done` are the classes that have had their answer."""
         t = self.traffic[index % len(self.traffic)]
-        try:
-            reader, writer = await asyncio.open_connection(t.device.host, t.device.port, ssl=t.device.tls, server_hostname=t.device.host)
-        except (OSError, asyncio.IncompleteReadError) as e:
-            self.lost.append(repr(e))
-            return
-        await self.gate.wait()
+        reader, writer = await asyncio.open_connection(t.device.host, t.device.port, ssl=t.device.tls, server_hostname=t.device.host)
         try:
             for i in range(len(ORDER)):
                 kind = ORDER[(index + i) % len(ORDER)]
-                status = await self.ask(t.requests[kind], kind, reader, writer)
-                for _ in range(TRIES if kind == "essential" else 0):
-                    if status not in PUT_OFF:
-                        break
-                    await asyncio.sleep(0.2)
-                    status = await self.ask(t.requests[kind], kind, reader, writer)
-                if kind == "essential" and status not in (200, 304):
-                    self.lost.append(f"config {status}")
-        except (OSError, asyncio.IncompleteReadError) as e:
-            self.lost.append(repr(e))
+                if kind not in done:
+                    await self.ask_until_served(t.requests[kind], kind, reader, writer)
+                    done.add(kind)
         finally:
             writer.close()
 
+    async def device(self, index):
+        """Connects with all the others and sends one request of each class, the classes in turn. One whose handshake took too long, on a
+        machine that is slow, comes again as devices do."""
+        done = set()
+        for _ in range(TRIES):
+            try:
+                return await self.talk(index, done)
+            except (OSError, asyncio.IncompleteReadError) as e:
+                self.n_again, error = self.n_again + 1, e
+        self.lost.append(repr(error))
+
     async def run(self):
-        tasks = [asyncio.create_task(self.device(i)) for i in range(N_DEVICES)]
-        await asyncio.sleep(0)
         begin = time.monotonic()
-        self.gate.set()
-        await asyncio.gather(*tasks)
+        await asyncio.gather(*(self.device(i) for i in range(N_DEVICES)))
         return time.monotonic() - begin
 
 
@@ -127,7 +133,7 @@ def test_a_thousand_devices_at_once():
         storm = Storm(traffic)
         seconds = asyncio.run(storm.run())
         after, shed = figures(s)
-        print(f"     {N_DEVICES} devices in {seconds:.1f} s: {dict(sorted(storm.counts.items()))}", flush=True)
+        print(f"     {N_DEVICES} devices in {seconds:.1f} s, {storm.n_again} came again: {dict(sorted(storm.counts.items()))}", flush=True)
         assert not storm.lost, f"{len(storm.lost)} devices did not get through: {storm.lost[:5]}"
         assert storm.without_hint == 0, "put off without being told when to come again"
         codes = {code for _, code in storm.counts}
