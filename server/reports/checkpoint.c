@@ -109,7 +109,8 @@ void checkpoint_save(struct reports *r, bool is_last)
         return;
     sweep(r);
     buf_append_str(&b, MAGIC);
-    put_number(&b, settled_id(r, is_last), 8);
+    uint64_t id = settled_id(r, is_last);
+    put_number(&b, id, 8);
     put_contacts(&b, r);
     put_subjects(&b, r);
     pki_sha256(buf_str(&b), digest);
@@ -118,7 +119,7 @@ void checkpoint_save(struct reports *r, bool is_last)
     if (result < 0)
         log_warning("checkpoint of reports not written, retrying later",
                     LOG_TEXT("path", r->checkpoint_path), LOG_ERRNO(result));
-    r->is_unsaved = result < 0;
+    r->is_unsaved = result < 0 || id < r->newest_id;
     r->save_at_us =
         reports_mono_us(r) + MAX(REPORTS_SAVE_US, (int64_t) (b.n / BYTES_PER_SECOND) * 1000000);
 }

@@ -24,7 +24,7 @@ bool derivation_has_changed(const struct derivation *d)
 void derive_event(struct derivation *d, bool is_warning, const char *reason, struct str message)
 {
     if (d->n_events < DERIVE_MAX_EVENTS)
-        d->events[d->n_events++] = (struct derived_event){is_warning, reason, message};
+        d->events[d->n_events++] = (struct derived_event){is_warning, reason, message, STR_NONE};
 }
 
 void derive_text(struct arena *a, struct json *object, const char *key, struct str text)

@@ -18,6 +18,7 @@ struct derived_event {
     bool is_warning;
     const char *reason;
     struct str message;
+    struct str key; /* tells events of one reason apart; STR_NONE: the object has one */
 };
 
 struct derivation {

@@ -257,6 +257,12 @@ void intake_record(struct reports *r, const struct telemetry_record *record, boo
         count(&r->counters.n_foreign);
 }
 
+void intake_heard(struct reports *r, const struct telemetry_record *record)
+{
+    if (catalog_has(&r->catalog, CATALOG_DEVICE, &record->device))
+        contact_heard(r, contact_get(r, &record->device), record->arrived_us);
+}
+
 void intake_note(struct reports *r, struct report *note)
 {
     if (!catalog_has(&r->catalog, CATALOG_DEVICE, &note->device)) {

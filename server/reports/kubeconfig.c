@@ -9,7 +9,7 @@
 static void complain(struct reports *r, const struct report *report, const struct json *application,
                      struct str words)
 {
-    struct derived_event e = {true, "KubeconfigRefused", words};
+    struct derived_event e = {true, "KubeconfigRefused", words, STR_NONE};
     events_tell(r, contact_get(r, &report->device), application, &e);
 }
 

@@ -135,6 +135,12 @@ static void take_queue(struct reports *r, struct list *ret)
     (void) pthread_mutex_unlock(&r->lock);
 }
 
+/* What was read from the disk need not be worked in twice. */
+static bool is_replayed(const struct reports *r, const struct telemetry_record *record)
+{
+    return record->stream == TELEMETRY_INFO && record->id <= r->replayed_id;
+}
+
 static void drain_queue(struct reports *r)
 {
     struct list queue;
@@ -144,6 +150,8 @@ static void drain_queue(struct reports *r)
         struct queued *q = CONTAINER_OF(l, struct queued, link);
         if (q->note)
             intake_note(r, q->note);
+        else if (is_replayed(r, &q->record))
+            intake_heard(r, &q->record);
         else
             intake_record(r, &q->record, /* is_replayed= */ false);
         mem_free(q);
@@ -252,8 +260,10 @@ int64_t reports_step(struct reports *r)
     (void) pthread_mutex_unlock(&r->lock);
     if (!is_synced)
         return REPORTS_TICK_US;
-    drain_queue(r);
+    /* What came earlier first. */
     go_on_replaying(r);
+    if (!r->replay)
+        drain_queue(r);
     if (reports_mono_us(r) >= r->tick_at_us)
         tick(r);
     look_at_changed(r);

@@ -187,6 +187,8 @@ void subject_set_fact(struct reports *r, struct subject *s, const struct fact *f
 
 /* intake.c */
 void intake_record(struct reports *r, const struct telemetry_record *record, bool is_replayed);
+/* Only that the device is in touch. */
+void intake_heard(struct reports *r, const struct telemetry_record *record);
 void intake_note(struct reports *r, struct report *note); /* takes it over */
 
 /* writer.c: everything that waits for one object. 0, or a negative errno: -EAGAIN try again. */

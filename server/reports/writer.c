@@ -137,9 +137,12 @@ static void derive_whole_shared(struct writing *w, struct derivation *d)
         }
         facts = arena_grow(w->arena, facts, n, sizeof(*facts));
         facts[n++] = (struct fact){s->fact, s->message ? str_of(s->message) : STR(""), v.name};
-        if (s->is_untold)
-            derive_event(d, true, "DeviceError",
-                         arena_printf(w->arena, "device %.*s: %s", STR_ARG(v.name), s->message));
+        /* More than fit are told the next time. */
+        if (!s->is_untold || d->n_events == DERIVE_MAX_EVENTS)
+            continue;
+        derive_event(d, true, "DeviceError",
+                     arena_printf(w->arena, "device %.*s: %s", STR_ARG(v.name), s->message));
+        d->events[d->n_events - 1].key = v.name;
     }
     derive_shared(d, facts, n);
 }
@@ -158,8 +161,12 @@ static void tell(struct writing *w, const struct derivation *d)
 {
     for (size_t i = 0; i < d->n_events; i++)
         events_tell(w->reports, w->cause, d->object, &d->events[i]);
-    LIST_FOR_EACH (&w->target->facts, link)
-        CONTAINER_OF(link, struct subject, link)->is_untold = false;
+    size_t n_told = 0;
+    LIST_FOR_EACH (&w->target->facts, link) {
+        struct subject *s = CONTAINER_OF(link, struct subject, link);
+        if (s->is_untold && n_told++ < d->n_events)
+            s->is_untold = false;
+    }
 }
 
 static int attempt(struct writing *w)
