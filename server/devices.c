@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "device/config.h"
 #include "net/stream.h"
 
 /* Threads for registrations, attestation and configurations to be made, and requests that may wait
@@ -89,6 +90,19 @@ static int open_reports(struct devices *d, const struct devices_options *o, char
     return reports_new(&r, &d->api.reports, ret_error);
 }
 
+static void open_adam(struct devices *d, const struct devices_options *o)
+{
+    d->adam_client = kube_client_local(o->store_api, "seth-adam");
+    d->adam = adam_new(&(struct adam_options){
+        .client = d->adam_client,
+        .roster = d->api.roster,
+        .telemetry = d->api.telemetry,
+        .namespace = option_text(o->options, "adam-namespace"),
+        .is_open_on_loopback = str_is(str_of(option_text(o->options, "adam-admin-open")), "on"),
+        .default_config = device_config_default});
+    d->annexes[d->n_annexes++] = adam_annex(d->adam);
+}
+
 int devices_open(struct devices *d, const struct devices_options *o, char **ret_error)
 {
     struct device_api *api = &d->api;
@@ -110,6 +124,9 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
                                                                   .clock = &clock_system,
                                                                   .roster = api->roster,
                                                                   .workers = api->workers});
+    d->reading = (struct reading){.telemetry = api->telemetry, .roster = api->roster};
+    d->annexes[d->n_annexes++] = reading_annex(&d->reading);
+    open_adam(d, o);
     health_add(o->health, &(struct health_check){STR("devices"), HEALTH_READYZ, are_ready, d});
     return 0;
 }
@@ -130,10 +147,11 @@ static void renew(void *arg)
 int devices_listen(struct devices *d, const struct devices_options *o, char **ret_error)
 {
     const struct options *opt = o->options;
-    struct tls_files files = {.certificate = o->certificate_path,
-                              .key = o->key_path,
-                              .takes_any_client =
-                                  str_is(str_of(option_text(opt, "device-api-v1")), "on")};
+    const bool has_own = option_text(opt, "device-tls-cert-file")[0] != '\0';
+    struct tls_files files = {
+        .certificate = has_own ? option_text(opt, "device-tls-cert-file") : o->certificate_path,
+        .key = has_own ? option_text(opt, "device-tls-private-key-file") : o->key_path,
+        .takes_any_client = str_is(str_of(option_text(opt, "device-api-v1")), "on")};
     d->server = device_server_new(&(struct device_server_options){
         .api = &d->api,
         .loops = o->loops,
@@ -220,4 +238,6 @@ void devices_close(struct devices *d)
     roster_free(d->api.roster);
     kube_client_free(d->api.client);
     kube_client_free(d->reporter);
+    adam_free(d->adam);
+    kube_client_free(d->adam_client);
 }

@@ -2,6 +2,7 @@
 /* The other door: everything that devices talk to, opened from the server's options. */
 #pragma once
 
+#include "adam/adam.h"
 #include "api/annex.h"
 #include "api/health.h"
 #include "api/metrics.h"
@@ -9,6 +10,7 @@
 #include "device/onboarding.h"
 #include "device/server.h"
 #include "options.h"
+#include "reading/reading.h"
 
 #define DEVICES_MAX_ANNEXES 2
 
@@ -20,6 +22,9 @@ struct devices {
     struct tls_config *tls;
     struct listener *listener;
     struct loop_timer *renew_timer;
+    struct kube_client *adam_client;
+    struct adam *adam;
+    struct reading reading;
     struct annex annexes[DEVICES_MAX_ANNEXES]; /* how users read what devices send */
     size_t n_annexes;
 };

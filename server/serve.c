@@ -437,6 +437,8 @@ static void start_upkeep(struct server *s)
                                  option_text(o, "authentication-token-webhook-config-file"),
                                  option_text(o, "oidc-ca-file"),
                                  option_text(o, "audit-policy-file"),
+                                 option_text(o, "device-tls-cert-file"),
+                                 option_text(o, "device-tls-private-key-file"),
                                  option_text(o, "device-signing-cert-file"),
                                  option_text(o, "device-signing-key-file"),
                                  option_text(o, "device-ecdh-cert-file"),
