@@ -43,14 +43,18 @@ void registration_tell(struct registration *r, const struct sponsor *about, bool
 }
 
 /* Of what repeats, now and then. */
-static void tell_of(struct registration *r, const struct index_found *f, bool is_warning,
-                    const char *reason)
+static void tell_of(struct registration *r, const struct index_found *f, enum index_notice notice)
 {
+    static const char *const reasons[] = {[INDEX_AGAIN] = "RegisteredAgain",
+                                          [INDEX_CONFLICT] = "RegistrationConflict",
+                                          [INDEX_REFUSED] = "RegistrationRefused"};
     const struct clock *clock = r->onboarding->options.clock;
     const struct sponsor about = sponsor_of(r, f);
     int64_t ignored = 0;
-    if (onboarding_index_may_tell(&r->onboarding->index, f, clock->wall_us(clock), &ignored))
-        registration_tell(r, &about, is_warning, reason, STR_NONE);
+    if (onboarding_index_may_tell(&r->onboarding->index, f, notice, clock->wall_us(clock),
+                                  &ignored))
+        registration_tell(r, &about, /* is_warning= */ notice != INDEX_AGAIN, reasons[notice],
+                          STR_NONE);
 }
 
 /* ---- a Device that is there --------------------------------------------------------------------
@@ -124,7 +128,7 @@ static int meet(struct registration *r, const struct index_found *f, struct json
     if (!is_active(device)) {
         (void) registration_settle(r, 403, "Device %.*s/%.*s is not active", STR_ARG(f->namespace),
                                    STR_ARG(f->name));
-        tell_of(r, f, /* is_warning= */ true, "RegistrationRefused");
+        tell_of(r, f, INDEX_REFUSED);
         return 0;
     }
     if (!certificate.n)
@@ -135,12 +139,12 @@ static int meet(struct registration *r, const struct index_found *f, struct json
                                    "certificate and serial number, as Device %.*s/%.*s; delete it "
                                    "or remove its certificate to let the device in",
                                    STR_ARG(f->namespace), STR_ARG(f->name));
-        tell_of(r, f, /* is_warning= */ true, "RegistrationConflict");
+        tell_of(r, f, INDEX_CONFLICT);
         return 0;
     }
     (void) registration_settle(r, 200, "registered again as Device %.*s/%.*s from %.*s",
                                STR_ARG(f->namespace), STR_ARG(f->name), STR_ARG(r->source));
-    tell_of(r, f, /* is_warning= */ false, "RegisteredAgain");
+    tell_of(r, f, INDEX_AGAIN);
     return 0;
 }
 

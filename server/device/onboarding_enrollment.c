@@ -76,7 +76,7 @@ static void count(struct registration *r, const struct index_found *f)
     const struct clock *clock = r->onboarding->options.clock;
     const int64_t now_us = clock->wall_us(clock);
     int64_t n = 0;
-    if (!onboarding_index_may_tell(&r->onboarding->index, f, now_us, &n))
+    if (!onboarding_index_may_tell(&r->onboarding->index, f, INDEX_REFUSED, now_us, &n))
         return;
     struct status st;
     struct json *request = NULL;

@@ -172,7 +172,7 @@ void onboarding_index_release(struct onboarding_index *x)
 }
 
 bool onboarding_index_may_tell(struct onboarding_index *x, const struct index_found *f,
-                               int64_t now_us, int64_t *ret_n)
+                               enum index_notice notice, int64_t now_us, int64_t *ret_n)
 {
     ARENA_AUTO a = arena_new();
     const struct str key =
@@ -181,12 +181,13 @@ bool onboarding_index_may_tell(struct onboarding_index *x, const struct index_fo
     (void) pthread_rwlock_wrlock(&x->lock);
     struct index_entry *e = map_get(&x->objects, key);
     if (e) {
-        e->n_untold++;
-        may_tell = !e->told_us || now_us - e->told_us >= TELL_AGAIN_US || now_us < e->told_us;
+        int64_t *told_us = &e->told_us[notice], *n_untold = &e->n_untold[notice];
+        ++*n_untold;
+        may_tell = !*told_us || now_us - *told_us >= TELL_AGAIN_US || now_us < *told_us;
         if (may_tell) {
-            *ret_n = e->n_untold;
-            e->told_us = now_us;
-            e->n_untold = 0;
+            *ret_n = *n_untold;
+            *told_us = now_us;
+            *n_untold = 0;
         }
     }
     (void) pthread_rwlock_unlock(&x->lock);

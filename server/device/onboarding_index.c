@@ -353,8 +353,8 @@ static struct index_entry *take(struct onboarding_index *x, enum index_kind kind
     struct index_entry *e = read_entry(x, kind, key, object);
     memcpy(e->digest, hash, sizeof(hash));
     if (old) {
-        e->told_us = old->told_us;
-        e->n_untold = old->n_untold;
+        memcpy(e->told_us, old->told_us, sizeof(e->told_us));
+        memcpy(e->n_untold, old->n_untold, sizeof(e->n_untold));
         take_out(x, old);
         free_entry(old);
     }

@@ -95,9 +95,11 @@ bool onboarding_index_enrollment(struct onboarding_index *x, struct arena *a,
 /* Room for one more EnrollmentRequest, given back by onboarding_index_release(). */
 bool onboarding_index_reserve(struct onboarding_index *x, size_t max);
 void onboarding_index_release(struct onboarding_index *x);
-/* Whether it is time to tell again of this object, and how often it would have been told since. */
+/* What may happen to an object again and again, and is told now and then. */
+enum index_notice { INDEX_AGAIN, INDEX_CONFLICT, INDEX_REFUSED, INDEX_NOTICES };
+/* Whether it is time to tell, and how often it happened since that was last done. */
 bool onboarding_index_may_tell(struct onboarding_index *x, const struct index_found *f,
-                               int64_t now_us, int64_t *ret_n);
+                               enum index_notice notice, int64_t now_us, int64_t *ret_n);
 /* Calls fn with namespace and name of every EnrollmentRequest that waits for its Device. */
 void onboarding_index_each_approved(struct onboarding_index *x,
                                     void (*fn)(void *ctx, struct str namespace, struct str name),

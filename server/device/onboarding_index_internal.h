@@ -31,10 +31,10 @@ struct index_entry {
     size_t n_serials;
     bool allows_any;
     struct pki_cert *authority;
-    bool is_approved, is_denied; /* of an EnrollmentRequest */
-    bool is_spent, has_failed;   /* its Device was made, or could not be */
-    int64_t told_us;             /* when users were last told of it */
-    int64_t n_untold;
+    bool is_approved, is_denied;    /* of an EnrollmentRequest */
+    bool is_spent, has_failed;      /* its Device was made, or could not be */
+    int64_t told_us[INDEX_NOTICES]; /* when users were last told of it */
+    int64_t n_untold[INDEX_NOTICES];
 };
 
 /* How a Device names who it is for: onboarding certificate and serial number, or one of them. */
