@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "device/onboarding_internal.h"
 #include "settings/settings.h"
+#include "json/json.h"
 
 /* Registrations that wait for others of the same device; one is what happens by mischance. */
 #define MAX_WAITING 16
 /* Objects may change between the look into the index and that at them. */
 #define MAX_ATTEMPTS 8
 #define RETRY_AFTER_S 5
+#define CATCH_UP_NS 200000000L
 #define WARN_AGAIN_US ((int64_t) 10 * 1000000)
 
 /* ---- one at a time --------------------------------------------------------------------------- */
@@ -124,8 +127,49 @@ static struct sponsor open_registration(const struct registration *r, struct str
 
 static int make_by(struct registration *r, const struct index_found *f)
 {
+    const int result = registration_check(r, f);
+    if (result < 0)
+        return result;
     const struct sponsor s = sponsor_of(r, f);
     return registration_make(r, &s, NULL);
+}
+
+/* The revision that the server is at; 0: it cannot be told. */
+static int64_t current_revision(struct registration *r)
+{
+    struct status st;
+    struct json *list = NULL;
+    int64_t revision = 0;
+    struct kube_request request = onboarding_request(VERB_LIST, INDEX_ONBOARD, STR_NONE, STR_NONE);
+    request.query = STR("limit=1");
+    status_init(&st, r->arena);
+    if (kube_request(r->onboarding->options.client, r->arena, &request, &list, &st) == 0)
+        (void) str_to_i64(json_str(json_at(list, "metadata", "resourceVersion", NULL)), &revision);
+    return revision;
+}
+
+/* Waits until the events of all that is written have come. True: some had not. */
+static bool catch_up(struct registration *r)
+{
+    struct onboarding *o = r->onboarding;
+    struct timespec deadline;
+    if (r->has_caught_up)
+        return false;
+    r->has_caught_up = true;
+    const int64_t revision = current_revision(r);
+    (void) clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_nsec += CATCH_UP_NS;
+    deadline.tv_sec += deadline.tv_nsec / 1000000000;
+    deadline.tv_nsec %= 1000000000;
+    (void) pthread_mutex_lock(&o->lock);
+    const bool is_behind = o->seen_revision < revision;
+    while (o->seen_revision < revision &&
+           pthread_cond_timedwait(&o->freed, &o->lock, &deadline) == 0)
+        ;
+    /* A revision without an event, before we began: no need to wait for it again. */
+    o->seen_revision = MAX(o->seen_revision, revision);
+    (void) pthread_mutex_unlock(&o->lock);
+    return is_behind;
 }
 
 /* The seven cases, in order. -EAGAIN: what decided is not so any more. */
@@ -146,7 +190,8 @@ static int decide(struct registration *r)
         const struct sponsor s = open_registration(r, uid, namespace);
         return registration_make(r, &s, NULL);
     }
-    return registration_enroll(r);
+    /* Nothing lets it in, as far as we have heard: what was made a moment ago counts. */
+    return catch_up(r) ? -EAGAIN : registration_enroll(r);
 }
 
 static void register_device(struct registration *r)
@@ -223,6 +268,28 @@ static void schedule(void *ctx, struct str namespace, struct str name)
     mem_free(job);
 }
 
+/* Stored texts have it in their head. */
+static int64_t revision_of(const struct kube_event *e)
+{
+    static const struct str name = STR("\"resourceVersion\":\"");
+    int64_t revision = 0;
+    const ptrdiff_t at = str_find_str(e->text, name);
+    if (at < 0)
+        return 0;
+    const struct str rest = str_from(e->text, (size_t) at + name.n);
+    const ptrdiff_t end = str_find(rest, '"');
+    (void) str_to_i64(str_sub(rest, 0, end < 0 ? 0 : (size_t) end), &revision);
+    return revision;
+}
+
+static void see(struct onboarding *o, int64_t revision)
+{
+    (void) pthread_mutex_lock(&o->lock);
+    o->seen_revision = MAX(o->seen_revision, revision);
+    (void) pthread_cond_broadcast(&o->freed);
+    (void) pthread_mutex_unlock(&o->lock);
+}
+
 void onboarding_on_event(void *onboarding, const struct kube_event *e)
 {
     struct onboarding *o = onboarding;
@@ -230,6 +297,8 @@ void onboarding_on_event(void *onboarding, const struct kube_event *e)
         schedule(o, e->namespace, e->name);
     if (e->type == KUBE_SYNCED)
         onboarding_index_each_approved(&o->index, schedule, o);
+    else
+        see(o, revision_of(e));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

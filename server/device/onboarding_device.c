@@ -74,7 +74,7 @@ static bool is_certificate_of(const struct registration *r, struct str text)
 /* Both learn of a Device before its event comes: the next request of the device must find it. */
 static void take(struct registration *r, const struct json *device)
 {
-    onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
+    (void) onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
     device_unref(roster_take(r->onboarding->options.roster, json_text(r->arena, device)));
 }
 
@@ -162,7 +162,7 @@ int registration_meet(struct registration *r, const struct index_found *f)
     }
     if (result < 0)
         return registration_put_off(r, &st);
-    onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
+    (void) onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
     /* The index knows it better now: does it still fit? */
     struct index_found again;
     if (!(onboarding_index_by_certificate(&r->onboarding->index, r->arena, &r->query, &again) ||
@@ -170,6 +170,26 @@ int registration_meet(struct registration *r, const struct index_found *f)
         !str_eq(again.name, f->name) || !str_eq(again.namespace, f->namespace))
         return -EAGAIN;
     return meet(r, f, device);
+}
+
+/* ---- what lets it in ------------------------------------------------------------------------ */
+
+int registration_check(struct registration *r, const struct index_found *f)
+{
+    struct status st;
+    struct json *object = NULL;
+    const struct kube_request get = onboarding_request(VERB_GET, f->kind, f->namespace, f->name);
+    status_init(&st, r->arena);
+    const int result = kube_request(r->onboarding->options.client, r->arena, &get, &object, &st);
+    if (result == -ENOENT) {
+        onboarding_index_forget(&r->onboarding->index, f->kind, f->namespace, f->name);
+        return -EAGAIN;
+    }
+    if (result < 0) {
+        (void) registration_put_off(r, &st);
+        return result;
+    }
+    return onboarding_index_take(&r->onboarding->index, f->kind, object) ? -EAGAIN : 0;
 }
 
 /* ---- a Device that is made ----------------------------------------------------------------- */
@@ -223,7 +243,7 @@ static bool is_there(struct registration *r, const struct sponsor *s, struct str
     if (kube_request(r->onboarding->options.client, r->arena, &get, &device, &st) < 0 ||
         !is_certificate_of(r, json_str(json_at(device, "spec", "certificate", NULL))))
         return false;
-    onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
+    (void) onboarding_index_take(&r->onboarding->index, INDEX_DEVICE, device);
     return true;
 }
 

@@ -133,7 +133,7 @@ static int enroll_anew(struct registration *r)
     }
     const int result = create_request(r, &request, &st);
     if (result == 0)
-        onboarding_index_take(x, INDEX_ENROLLMENT, request);
+        (void) onboarding_index_take(x, INDEX_ENROLLMENT, request);
     onboarding_index_release(x);
     if (result < 0 && result != -EEXIST)
         return registration_put_off(r, &st);
@@ -198,7 +198,7 @@ static int write_outcome_once(struct registration *r, const struct index_found *
     update.body = request;
     result = ask(r, &update, &written, &st);
     if (result == 0)
-        onboarding_index_take(&r->onboarding->index, INDEX_ENROLLMENT, written);
+        (void) onboarding_index_take(&r->onboarding->index, INDEX_ENROLLMENT, written);
     return result;
 }
 

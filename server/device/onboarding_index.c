@@ -335,13 +335,14 @@ static bool is_newer(const struct index_entry *old, const struct json *object)
 
 /* With the index locked for writing. */
 static struct index_entry *take(struct onboarding_index *x, enum index_kind kind,
-                                const struct json *object)
+                                const struct json *object, bool *ret_is_new)
 {
     ARENA_AUTO a = arena_new();
     unsigned char hash[SHA256_BYTES];
     const struct str key = key_of(a, kind, json_str(json_at(object, "metadata", "namespace", NULL)),
                                   json_str(json_at(object, "metadata", "name", NULL)));
     struct index_entry *old = map_get(&x->objects, key);
+    *ret_is_new = false;
     if (old && !is_newer(old, object))
         return old;
     digest(object, hash);
@@ -359,15 +360,18 @@ static struct index_entry *take(struct onboarding_index *x, enum index_kind kind
         free_entry(old);
     }
     insert(x, e);
+    *ret_is_new = true;
     return e;
 }
 
-void onboarding_index_take(struct onboarding_index *x, enum index_kind kind,
+bool onboarding_index_take(struct onboarding_index *x, enum index_kind kind,
                            const struct json *object)
 {
+    bool is_new = false;
     (void) pthread_rwlock_wrlock(&x->lock);
-    (void) take(x, kind, object);
+    (void) take(x, kind, object, &is_new);
     (void) pthread_rwlock_unlock(&x->lock);
+    return is_new;
 }
 
 void onboarding_index_forget(struct onboarding_index *x, enum index_kind kind, struct str namespace,
@@ -420,7 +424,8 @@ static bool take_event(struct onboarding_index *x, const struct kube_event *even
             forget_deleted(x, (enum index_kind) kind, event);
             return false;
         }
-        const struct index_entry *e = take(x, (enum index_kind) kind, object);
+        bool ignored = false;
+        const struct index_entry *e = take(x, (enum index_kind) kind, object, &ignored);
         return x->is_synced && onboarding_wants_device(e);
     }
     if (str_is(event->collection, "configmaps") &&

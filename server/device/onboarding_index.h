@@ -47,8 +47,8 @@ void onboarding_index_done(struct onboarding_index *x);
 
 /* An EnrollmentRequest that waits for its Device, from onboarding_index_event(). */
 bool onboarding_index_event(struct onboarding_index *x, const struct kube_event *e);
-/* An object just written. */
-void onboarding_index_take(struct onboarding_index *x, enum index_kind kind,
+/* An object just written or read. True: what is known of it is another than before. */
+bool onboarding_index_take(struct onboarding_index *x, enum index_kind kind,
                            const struct json *object);
 /* It was not there any more. */
 void onboarding_index_forget(struct onboarding_index *x, enum index_kind kind, struct str namespace,

@@ -14,7 +14,8 @@ struct onboarding {
     pthread_cond_t freed;
     struct list under_way; /* registrations; no two of one device or one identity */
     size_t n_waiting;
-    int64_t warned_us; /* monotonic: of what goes wrong for many devices at once; 0: never */
+    int64_t seen_revision; /* of the newest event */
+    int64_t warned_us;     /* monotonic: of what goes wrong for many devices at once; 0: never */
 };
 
 struct registration {
@@ -24,6 +25,7 @@ struct registration {
     struct pki_cert *certificate, *onboard; /* owned; the device's and the one it came with */
     struct index_query query;
     struct str source;
+    bool has_caught_up; /* the index knows all that was there when it asked */
     /* The outcome: 0 while nothing is decided. */
     int status;
     struct str reason; /* in words */
@@ -62,6 +64,8 @@ struct sponsor sponsor_of(const struct registration *r, const struct index_found
 
 /* Cases 1 and 2 with a Device that the index found. -EAGAIN: it is not so any more, look again. */
 int registration_meet(struct registration *r, const struct index_found *f);
+/* That the object which lets it in is still as the index has it. -EAGAIN: it is not. */
+int registration_check(struct registration *r, const struct index_found *f);
 /* Makes the Device. -EAGAIN: somebody else did. ret_name may be NULL. */
 int registration_make(struct registration *r, const struct sponsor *s, struct str *ret_name);
 void registration_tell(struct registration *r, const struct sponsor *about, bool is_warning,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/base64.h"
 #include "eve/register.pb-c.h"
@@ -480,6 +481,27 @@ TEST(a_store_that_fails_puts_off)
     assert_null(world_device(&f.w, &f.device));
     f.w.faulty.failing = NULL;
     assert_int_equal(come(&f, "S1"), 201);
+}
+
+/* Whoever has just written what lets a device in is not told that nothing does. */
+TEST(what_was_written_a_moment_ago_counts)
+{
+    FIXTURE(f);
+    for (int i = 0; i < 20; i++) {
+        IDENTITY_AUTO device;
+        IDENTITY_AUTO onboard;
+        identity_init(&f.w, &device, "EVE", NULL, 1);
+        identity_init(&f.w, &onboard, "onboarding", NULL, 1);
+        const struct registering r = {&device, &onboard, "S1", ""};
+        char name[16];
+        (void) snprintf(name, sizeof(name), "batch-%d", i);
+        world_write(&f.w, "onboardcertificates", "factory", name, "'spec':{'certificate':'%s'}",
+                    onboard.pem.p);
+        assert_int_equal(world_register(&f.w, &r), 201);
+        world_remove(&f.w, "onboardcertificates", "factory", name);
+        world_remove(&f.w, "devices", "factory", name_of(&f.w, &device).p);
+        assert_int_equal(world_register(&f.w, &r), 403);
+    }
 }
 
 /* ---- bad messages ---------------------------------------------------------------------------- */

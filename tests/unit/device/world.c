@@ -92,12 +92,10 @@ static const char *kind_of(const char *plural)
     return "";
 }
 
-void world_create(struct world *w, const char *plural, const char *namespace, const char *name,
-                  const char *rest, ...)
+static void write_object(struct world *w, const char *plural, const char *namespace,
+                         const char *name, const char *rest, va_list args)
 {
     BUF_AUTO text = {0};
-    va_list args;
-    va_start(args, rest);
     buf_printf(&text, "{'apiVersion':'%s','kind':'%s','metadata':{'name':'%s'",
                is_core(plural) ? "v1" : "eve.lfedge.org/v1beta1", kind_of(plural), name);
     if (strncmp(rest, "'annotations'", 13) != 0)
@@ -112,12 +110,29 @@ void world_create(struct world *w, const char *plural, const char *namespace, co
             buf_append_char(&text, *p);
         }
     }
-    va_end(args);
     buf_append_char(&text, '}');
     struct kube_request r = request_of(VERB_CREATE, plural, namespace, NULL);
     r.body = parse(w, text.p);
     must(ask(w, &r, NULL) == 0, name);
+}
+
+void world_create(struct world *w, const char *plural, const char *namespace, const char *name,
+                  const char *rest, ...)
+{
+    va_list args;
+    va_start(args, rest);
+    write_object(w, plural, namespace, name, rest, args);
+    va_end(args);
     world_settle(w);
+}
+
+void world_write(struct world *w, const char *plural, const char *namespace, const char *name,
+                 const char *rest, ...)
+{
+    va_list args;
+    va_start(args, rest);
+    write_object(w, plural, namespace, name, rest, args);
+    va_end(args);
 }
 
 void world_patch(struct world *w, const char *plural, const char *namespace, const char *name,
@@ -131,10 +146,15 @@ void world_patch(struct world *w, const char *plural, const char *namespace, con
     world_settle(w);
 }
 
-void world_delete(struct world *w, const char *plural, const char *namespace, const char *name)
+void world_remove(struct world *w, const char *plural, const char *namespace, const char *name)
 {
     const struct kube_request r = request_of(VERB_DELETE, plural, namespace, name);
     must(ask(w, &r, NULL) == 0, name);
+}
+
+void world_delete(struct world *w, const char *plural, const char *namespace, const char *name)
+{
+    world_remove(w, plural, namespace, name);
     world_settle(w);
 }
 

@@ -44,6 +44,10 @@ void world_settle(struct world *w);
 /* spec is a JSON text with ' for ", %s are certificates in PEM (escaped). Settles. */
 void world_create(struct world *w, const char *plural, const char *namespace, const char *name,
                   const char *rest, ...);
+/* The same, and goes on at once. */
+void world_write(struct world *w, const char *plural, const char *namespace, const char *name,
+                 const char *rest, ...);
+void world_remove(struct world *w, const char *plural, const char *namespace, const char *name);
 /* A merge patch; subresource may be "". Settles. */
 void world_patch(struct world *w, const char *plural, const char *namespace, const char *name,
                  const char *subresource, const char *patch);
