@@ -290,6 +290,12 @@ static uint64_t count_in(struct telemetry_cursor *c, struct segment *s, uint64_t
     }
 }
 
+/* Nothing in the segments before this one is wanted. */
+static bool is_before(const struct telemetry_query *q, const struct segment *s)
+{
+    return s->head.first_id - 1 <= q->after || (q->start_us && s->head.base_us < q->start_us);
+}
+
 /* From the newest segment back, until there are enough. */
 static void place(struct telemetry_cursor *c)
 {
@@ -302,6 +308,8 @@ static void place(struct telemetry_cursor *c)
     pthread_mutex_unlock(&t->lock);
     uint64_t n_found = 0, newest = c->query.newest;
     for (size_t i = n; i-- > 0 && n_found < newest;) {
+        if (i + 1 < n && is_before(&c->query, all[i + 1]))
+            break;
         uint64_t id = 0, here = count_in(c, all[i], UINT64_MAX, &id);
         n_found += here;
         if (n_found < newest)

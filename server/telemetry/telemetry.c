@@ -51,13 +51,13 @@ static struct telemetry *telemetry_new(const struct telemetry_options *o)
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->waiter_fired, NULL);
     pthread_mutex_init(&t->queue_lock, NULL);
-    pthread_cond_init(&t->queue_filled, NULL);
     pthread_mutex_init(&t->keep_lock, NULL);
     pthread_mutex_init(&t->keeper_lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&t->keeper_wake, &monotonic);
+    pthread_cond_init(&t->queue_filled, &monotonic);
     pthread_condattr_destroy(&monotonic);
     return t;
 }

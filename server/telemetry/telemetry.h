@@ -56,6 +56,10 @@ void telemetry_free(struct telemetry *t);
  * at once when it is refused. From any thread. */
 void telemetry_append(struct telemetry *t, const struct telemetry_record *r, struct loop *loop,
                       void (*done)(void *arg, int64_t result), void *arg);
+/* What may be lost in a crash, and need not be there at once: it goes to disk with the next record
+ * that somebody waits for, or after a second. Costs its thread a copy. Copies the record; one that
+ * is too large, or too much when others wait, is dropped and counted. From any thread. */
+void telemetry_note(struct telemetry *t, const struct telemetry_record *r);
 /* Bytes waiting to be written: what shedding goes by. From any thread. */
 size_t telemetry_queued_bytes(const struct telemetry *t);
 bool telemetry_is_full(const struct telemetry *t); /* the disk */

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -21,6 +22,7 @@ struct append {
     void *arg;
     int64_t result;
     uint64_t position;
+    bool is_note; /* the disk is not to be woken for it */
     struct frame frame;
     unsigned char bytes[]; /* FRAME_BYTES, then the record's */
 };
@@ -53,6 +55,8 @@ struct telemetry {
     pthread_mutex_t queue_lock; /* of the queue */
     pthread_cond_t queue_filled;
     struct append *queue, **queue_tail;
+    size_t n_urgent;           /* of those queued: no notes */
+    struct timespec notes_due; /* when something is queued: written then at the latest */
     bool is_stopping;
     atomic_size_t queued_bytes;
     atomic_bool is_full;

@@ -14,6 +14,9 @@
 /* A group: so much that the disk is busy with it, so little that nobody waits long. */
 #define GROUP_MAX_BYTES ((size_t) 8 * 1024 * 1024)
 #define WRITE_MAX_PIECES 512
+/* Notes wait so long for company, or until they are so many. */
+#define NOTES_WAIT_S 1
+#define NOTES_MAX_BYTES ((size_t) 1024 * 1024)
 #define MAX_LOOPS 64
 
 /* ---- the queue ------------------------------------------------------------------------------ */
@@ -66,6 +69,25 @@ static void refuse(struct telemetry *t, struct append *a, int r)
     hand_over(a);
 }
 
+/* With the queue locked. The writer is woken when it is to write, or to look at the clock: once for
+ * each group, not for each record. */
+static void enqueue(struct telemetry *t, struct append *a)
+{
+    size_t n = append_size(a), queued = atomic_fetch_add(&t->queued_bytes, n);
+    bool is_first = !t->queue;
+    if (is_first && a->is_note) {
+        (void) clock_gettime(CLOCK_MONOTONIC, &t->notes_due);
+        t->notes_due.tv_sec += NOTES_WAIT_S;
+    }
+    a->next = NULL;
+    *t->queue_tail = a;
+    t->queue_tail = &a->next;
+    bool is_due =
+        a->is_note ? queued < NOTES_MAX_BYTES && queued + n >= NOTES_MAX_BYTES : t->n_urgent++ == 0;
+    if (is_first || is_due)
+        pthread_cond_signal(&t->queue_filled);
+}
+
 void append_queue(struct telemetry *t, struct append *a, bool is_forced)
 {
     size_t n = append_size(a);
@@ -73,42 +95,62 @@ void append_queue(struct telemetry *t, struct append *a, bool is_forced)
     pthread_mutex_lock(&t->queue_lock);
     size_t queued = atomic_load(&t->queued_bytes);
     bool is_taken = is_forced || (queued < max && n <= max - queued) || queued == 0;
-    if (is_taken) {
-        atomic_fetch_add(&t->queued_bytes, n);
-        a->next = NULL;
-        *t->queue_tail = a;
-        t->queue_tail = &a->next;
-        pthread_cond_signal(&t->queue_filled);
-    }
+    if (is_taken)
+        enqueue(t, a);
     pthread_mutex_unlock(&t->queue_lock);
     if (!is_taken)
         refuse(t, a, -EAGAIN);
 }
 
+static bool is_bad(const struct telemetry_record *r)
+{
+    return r->bytes.n > TELEMETRY_MAX_RECORD_BYTES || (unsigned) r->stream >= TELEMETRY_STREAMS ||
+           (unsigned) r->form > TELEMETRY_JSON;
+}
+
 void telemetry_append(struct telemetry *t, const struct telemetry_record *r, struct loop *loop,
                       void (*done)(void *arg, int64_t result), void *arg)
 {
-    bool is_bad = r->bytes.n > TELEMETRY_MAX_RECORD_BYTES ||
-                  (unsigned) r->stream >= TELEMETRY_STREAMS || (unsigned) r->form > TELEMETRY_JSON;
-    struct append *a = append_new(is_bad ? &(struct telemetry_record){0} : r);
+    struct append *a = append_new(is_bad(r) ? &(struct telemetry_record){0} : r);
     a->loop = loop;
     a->done = done;
     a->arg = arg;
-    if (is_bad)
+    if (is_bad(r))
         refuse(t, a, r->bytes.n > TELEMETRY_MAX_RECORD_BYTES ? -EMSGSIZE : -EINVAL);
     else
         append_queue(t, a, /* is_forced= */ false);
+}
+
+void telemetry_note(struct telemetry *t, const struct telemetry_record *r)
+{
+    if (is_bad(r)) {
+        atomic_fetch_add(&t->n_refused, 1);
+        return;
+    }
+    struct append *a = append_new(r);
+    a->is_note = true;
+    append_queue(t, a, /* is_forced= */ false);
+}
+
+/* With the queue locked: waits until there is something to write. */
+static void wait_for_work(struct telemetry *t)
+{
+    int r = 0;
+    while (!t->n_urgent && !t->is_stopping && !(t->queue && r == ETIMEDOUT) &&
+           atomic_load(&t->queued_bytes) < NOTES_MAX_BYTES)
+        r = t->queue ? pthread_cond_timedwait(&t->queue_filled, &t->queue_lock, &t->notes_due)
+                     : pthread_cond_wait(&t->queue_filled, &t->queue_lock);
 }
 
 /* A list; NULL: nothing comes any more. */
 static struct append *take_group(struct telemetry *t)
 {
     pthread_mutex_lock(&t->queue_lock);
-    while (!t->queue && !t->is_stopping)
-        pthread_cond_wait(&t->queue_filled, &t->queue_lock);
+    wait_for_work(t);
     struct append *first = t->queue, **at = &t->queue;
     for (size_t n = 0; *at && (n == 0 || n + append_size(*at) <= GROUP_MAX_BYTES);) {
         n += append_size(*at);
+        t->n_urgent -= !(*at)->is_note;
         at = &(*at)->next;
     }
     struct append *rest = first ? *at : NULL;
