@@ -5,13 +5,14 @@
 
 #include "device/endpoint.h"
 
-/* A class is served while the loop is behind by less than this. */
-#define PRESSURE_LOGS_MS 50
-#define PRESSURE_METRICS_MS 100
-#define PRESSURE_INFO_MS 250
-#define PRESSURE_ESSENTIAL_MS 2000
+/* A class is served while the loop is behind by less than this. A device waits two minutes for an
+ * answer: half a second is early, and no hiccup of the machine. */
+#define PRESSURE_LOGS_MS 500
+#define PRESSURE_METRICS_MS 1000
+#define PRESSURE_INFO_MS 2000
+#define PRESSURE_ESSENTIAL_MS 20000
 /* What a loop was behind by counts for this long, falling. */
-#define PRESSURE_MEMORY_MS 1000
+#define PRESSURE_MEMORY_MS 2000
 
 struct pressure {
     int64_t behind_ms; /* at its worst of late */
