@@ -40,14 +40,13 @@ static void write_entry(struct buf *to, const struct newlog_entry *e)
 
 /* ---- requests, with Adam's names ------------------------------------------------------------- */
 
-static void write_request(struct buf *to, struct str text)
+static void write_request(struct buf *to, const struct json *request)
 {
     ARENA_AUTO a = arena_new();
     static const struct {
         const char *ours, *adams;
     } members[] = {{"timestamp", "timestamp"}, {"uuid", "uuid"},     {"clientIP", "client-ip"},
                    {"forwarded", "forwarded"}, {"method", "method"}, {"url", "url"}};
-    const struct json *request = json_parse_quick(a, text);
     struct json object = json_object();
     for (size_t i = 0; i < N_ELEMENTS(members); i++) {
         const struct json *value = json_get(request, str_of(members[i].ours));
@@ -74,7 +73,7 @@ void adam_write_line(const struct line *line, bool is_binary, struct buf *to)
         buf_append_char(to, '\n');
         break;
     case LINE_OBJECT:
-        write_request(to, line->text);
+        write_request(to, line->object);
         break;
     case LINE_BAD:
         break;
