@@ -95,6 +95,7 @@ static struct str key_of(const struct device *d)
 struct description {
     struct str namespace, name, uid, uuid;
     struct pki_cert *certificate; /* NULL: none, or none that can be read */
+    int64_t revision;
     bool is_active;
     struct str annotations; /* those of ours, JSON */
 };
@@ -391,6 +392,12 @@ static struct device *take(struct roster *r, const struct description *is, const
     buf_append_str(&key, is->name);
     (void) pthread_rwlock_wrlock(&r->lock);
     struct device *d = map_get(&r->by_name, buf_str(&key));
+    /* A registration takes what it wrote before the events up to it have come. */
+    if (d && is->revision < atomic_load(&d->revision)) {
+        (void) device_ref(d);
+        (void) pthread_rwlock_unlock(&r->lock);
+        return d;
+    }
     if (d && is_same(d, is, uuid)) {
         (void) device_ref(d);
     } else {
@@ -399,6 +406,7 @@ static struct device *take(struct roster *r, const struct description *is, const
         d = device_new(is, uuid);
         join(r, d);
     }
+    atomic_store(&d->revision, is->revision);
     atomic_store(&d->is_active, is->is_active);
     if (set_annotations(d, is->annotations))
         read_options(r, d);
@@ -423,10 +431,13 @@ static void describe(struct arena *a, const struct json *device, struct descript
     const struct json *annotations = json_get(metadata, STR("annotations"));
     struct str certificate = json_str(json_at(device, "spec", "certificate", NULL));
     const char *reason = NULL;
+    int64_t revision = 0;
+    (void) str_to_i64(json_get_str(metadata, STR("resourceVersion")), &revision);
     *ret = (struct description){
         .namespace = json_get_str(metadata, STR("namespace")),
         .name = json_get_str(metadata, STR("name")),
         .uid = json_get_str(metadata, STR("uid")),
+        .revision = revision,
         .uuid = json_str(json_at(device, "status", "uuid", NULL)),
         .is_active = !str_is(json_get_str(annotations, STR(SETTINGS_ACTIVATE)), "false"),
         .annotations = our_annotations(a, annotations)};

@@ -36,6 +36,7 @@ struct device {
     struct uuid uuid;
     char uuid_text[UUID_TEXT_BYTES];
     struct str namespace, name, uid;
+    _Atomic int64_t revision; /* of the Device it was read from */
     bool has_certificate;
     unsigned char certificate_hash[SHA256_BYTES]; /* of its DER */
     struct pki_public *key;                       /* NULL: no certificate yet */

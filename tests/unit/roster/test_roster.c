@@ -235,6 +235,31 @@ TEST(only_another_spec_makes_another_configuration)
     close_fixture(&f);
 }
 
+static struct str with_revision(struct fixture *f, struct str text, int revision)
+{
+    return arena_printf(f->arena, "{\"metadata\":{\"resourceVersion\":\"%d\",%.*s", revision,
+                        STR_ARG(str_from(text, strlen("{\"metadata\":{"))));
+}
+
+/* What a registration wrote is known before the event of what was there before it. */
+TEST(an_older_text_changes_nothing)
+{
+    struct fixture f;
+    unsigned char hash[SHA256_BYTES];
+    open_fixture(&f);
+    struct str certificate = new_certificate(&f, hash);
+    device_unref(roster_take(
+        f.roster, with_revision(&f, device_text(&f, "one", UUID_A, certificate, "{}"), 7)));
+    send(&f, KUBE_MODIFIED, "devices.eve.lfedge.org", "site", "one",
+         with_revision(&f, device_text(&f, "one", UUID_A, STR(""), "{}"), 6));
+    CLEANUP(device_unrefp) struct device *d = by_hash(&f, hash, 32);
+    assert_non_null(d);
+    send(&f, KUBE_MODIFIED, "devices.eve.lfedge.org", "site", "one",
+         with_revision(&f, device_text(&f, "one", UUID_A, STR(""), "{}"), 8));
+    assert_null(by_hash(&f, hash, 32));
+    close_fixture(&f);
+}
+
 /* base64 of "token" */
 #define STATE \
     "{\"type\":\"eve.lfedge.org/device-state\",\"data\":{\"integrity-token\":\"dG9rZW4=\"}}"
