@@ -191,7 +191,8 @@ static int judge_quote(struct device_call *c, const Eve__Attest__ZAttestQuote *q
 
 static struct str pack_pcrs(struct device_call *c, const Eve__Attest__ZAttestQuote *q)
 {
-    Eve__Attest__ZAttestQuote kept = EVE__ATTEST__ZATTEST_QUOTE__INIT;
+    Eve__Attest__ZAttestQuote kept;
+    eve__attest__zattest_quote__init(&kept);
     kept.n_pcr_values = q->n_pcr_values;
     kept.pcr_values = q->pcr_values;
     kept.n_versions = q->n_versions;

@@ -365,8 +365,9 @@ struct str world_last_reason(void)
 int world_register(struct world *w, const struct registering *r)
 {
     ARENA_AUTO a = arena_new();
-    Eve__Register__ZRegisterMsg m = EVE__REGISTER__ZREGISTER_MSG__INIT;
+    Eve__Register__ZRegisterMsg m;
     unsigned char signature[PKI_RAW_SIGNATURE_BYTES];
+    eve__register__zregister_msg__init(&m);
     m.pemcert = pb_data(base64_encode(a, r->device->pem, BASE64_STANDARD));
     m.serial = (char *) (r->serial ? r->serial : "");
     m.softserial = (char *) (r->soft_serial ? r->soft_serial : "");
