@@ -52,6 +52,8 @@ void reports_take(struct reports *r, const struct telemetry_record *record)
     *q = (struct queued){.record = *record};
     memcpy(q + 1, record->bytes.p, record->bytes.n);
     q->record.bytes.p = (char *) (q + 1);
+    if (!record->arrived_us) /* known to the store alone */
+        q->record.arrived_us = reports_wall_us(r);
     (void) enqueue(r, q, cost(q));
 }
 

@@ -232,8 +232,7 @@ uint64_t world_send(struct world *w, const char *device, enum telemetry_stream s
                     struct str bytes)
 {
     struct waiting wait = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    struct telemetry_record record = {
-        .stream = stream, .form = TELEMETRY_PROTO, .bytes = bytes, .arrived_us = w->clock.now_us};
+    struct telemetry_record record = {.stream = stream, .form = TELEMETRY_PROTO, .bytes = bytes};
     must(uuid_parse(str_of(device), &record.device) == 0, device);
     telemetry_append(w->telemetry, &record, NULL, on_stored, &wait);
     (void) pthread_mutex_lock(&wait.lock);
