@@ -12,8 +12,6 @@ struct jws_key {
     enum jws_algorithm algorithm;
 };
 
-/* False: a key that signs no token of ours. */
-bool jws_algorithm_of(EVP_PKEY *pkey, enum jws_algorithm *ret_algorithm);
 /* base64url as RFC 7515 wants it and in no other spelling: -EINVAL on padding, line breaks, bits
  * left over. */
 int jws_decode_part(struct arena *a, struct str text, struct str *ret_bytes);

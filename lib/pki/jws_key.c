@@ -44,7 +44,8 @@ static bool is_p256(EVP_PKEY *pkey)
            str_is(str_range(group, n), "prime256v1");
 }
 
-bool jws_algorithm_of(EVP_PKEY *pkey, enum jws_algorithm *ret_algorithm)
+/* False: a key that signs no token of ours. */
+static bool algorithm_of(EVP_PKEY *pkey, enum jws_algorithm *ret_algorithm)
 {
     if (EVP_PKEY_is_a(pkey, "RSA") && is_sound_rsa(pkey))
         *ret_algorithm = JWS_RS256;
@@ -59,7 +60,7 @@ bool jws_algorithm_of(EVP_PKEY *pkey, enum jws_algorithm *ret_algorithm)
 static struct jws_key *key_of(EVP_PKEY *pkey)
 {
     enum jws_algorithm algorithm;
-    const bool ok = pkey && jws_algorithm_of(pkey, &algorithm) && EVP_PKEY_up_ref(pkey);
+    const bool ok = pkey && algorithm_of(pkey, &algorithm) && EVP_PKEY_up_ref(pkey);
     ERR_clear_error();
     if (!ok)
         return NULL;

@@ -284,8 +284,7 @@ void door_on_request(void *ctx, struct http_exchange *x)
     struct visit *v = visit_new(door, x);
     struct status st;
     status_init(&st, v->arena);
-    int r =
-        access_authenticate(api_authenticator(door->api), http_request(x), false, &v->real, &st);
+    int r = access_authenticate(api_authenticator(door->api), http_request(x), &v->real, &st);
     if (r < 0) {
         visit_free(v);
         if (r != -EAGAIN || !begin_asking(door, x))

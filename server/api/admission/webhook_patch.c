@@ -16,8 +16,9 @@ static bool is_scale(const struct call *c)
     return c->subresource && str_is(c->subresource->name, "scale");
 }
 
-struct json *webhook_convert(struct arena *a, const struct json *object, const struct kind *from,
-                             const struct kind *to)
+/* The object in another version of its kind; a copy. */
+static struct json *convert(struct arena *a, const struct json *object, const struct kind *from,
+                            const struct kind *to)
 {
     struct json *copy = json_new(a, json_clone(a, object));
     if (from == to)
@@ -41,7 +42,7 @@ struct json *webhook_view(const struct webhook_question *q, const struct json *o
     struct call *c = q->a->call;
     if (is_scale(c))
         return scale_view(c, object);
-    return webhook_convert(c->arena, object, c->kind, k);
+    return convert(c->arena, object, c->kind, k);
 }
 
 /* ---- and back ----------------------------------------------------------------------------- */
@@ -153,7 +154,7 @@ static int adopt(const struct webhook_question *q, const struct kind *k, const s
         *ret_object = json_clone(c->arena, q->a->object);
         return scale_take(c, ret_object, patched);
     }
-    *ret_object = *webhook_convert(c->arena, patched, k, c->kind);
+    *ret_object = *convert(c->arena, patched, k, c->kind);
     return decode(q, ret_object);
 }
 

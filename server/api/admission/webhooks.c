@@ -19,22 +19,6 @@ static const struct str collections[WEBHOOK_PHASES] = {
     [WEBHOOK_VALIDATING] = STR("validatingwebhookconfigurations.admissionregistration.k8s.io"),
 };
 
-unsigned admission_operations(enum verb verb)
-{
-    switch (verb) {
-    case VERB_CREATE:
-        return ADMISSION_CREATE;
-    case VERB_UPDATE:
-    case VERB_PATCH:
-        return ADMISSION_CREATE | ADMISSION_UPDATE;
-    case VERB_DELETE:
-    case VERB_DELETE_COLLECTION:
-        return ADMISSION_DELETE;
-    default:
-        return 0;
-    }
-}
-
 /* ---- sets --------------------------------------------------------------------------------- */
 
 void webhook_set_unref(struct webhook_set *s)

@@ -17,8 +17,6 @@ enum admission_operation {
     ADMISSION_DELETE = 4,
     ADMISSION_CONNECT = 8,
 };
-/* What a request with this verb may turn out to be; 0 for those that write nothing. */
-unsigned admission_operations(enum verb verb);
 
 /* Reads what is in the store and follows it; asks through the client, which must outlive it. */
 struct webhooks *webhooks_new(struct store *s, struct fetch_client *client);

@@ -126,9 +126,6 @@ int webhook_answer_refuse(struct call *c, const struct webhook *h, const struct 
 
 /* ---- patches ------------------------------------------------------------------------------ */
 
-/* The object in another version of its kind; a copy. */
-struct json *webhook_convert(struct arena *a, const struct json *object, const struct kind *from,
-                             const struct kind *to);
 /* What the webhook is shown: the object, or its Scale. */
 struct json *webhook_view(const struct webhook_question *q, const struct json *object,
                           const struct kind *k);

@@ -41,7 +41,7 @@ struct str access_bearer_token(const struct http_request *r)
     return token.n ? token : STR_NONE;
 }
 
-int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
+int access_authenticate(struct authenticator *auth, const struct http_request *r,
                         struct user *ret_user, struct status *st)
 {
     const struct stream_peer *peer = r->peer;
@@ -58,7 +58,7 @@ int access_authenticate(struct authenticator *auth, const struct http_request *r
     }
     struct token_identity identity = {0};
     int result = authenticator_verify(auth, st->arena, token, /* audiences= */ NULL,
-                                      /* n_audiences= */ 0, may_block, &identity);
+                                      /* n_audiences= */ 0, /* may_block= */ false, &identity);
     if (result == -EAGAIN)
         return result;
     if (result < 0)

@@ -8,9 +8,9 @@
 #include "api/token/authenticate.h"
 
 /* The user of a request before impersonation: certificate, else bearer token, else anonymous. 0;
- * 401 in st; -EAGAIN with st empty: the token's issuer must be asked, call again with may_block on
- * a thread that may. The user's strings live in st's arena or as long as the request. */
-int access_authenticate(struct authenticator *auth, const struct http_request *r, bool may_block,
+ * 401 in st; -EAGAIN with st empty: the token's issuer must be asked, on a thread that may wait
+ * (authenticator_verify()). The user's strings live in st's arena or as long as the request. */
+int access_authenticate(struct authenticator *auth, const struct http_request *r,
                         struct user *ret_user, struct status *st);
 
 /* The bearer token of a request; STR_NONE: it has none. */

@@ -44,8 +44,6 @@ struct rbac_verbs {
 };
 void rbac_verbs_init(struct rbac_verbs *v);
 void rbac_verbs_done(struct rbac_verbs *v);
-/* 0: not known. */
-uint64_t rbac_verb_bit(const struct rbac_verbs *v, struct str verb);
 
 /* What the query needs in every table, worked out once. */
 #define RBAC_MAX_PROBES 6

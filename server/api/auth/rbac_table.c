@@ -79,7 +79,8 @@ void rbac_verbs_done(struct rbac_verbs *v)
     map_done(&v->bits);
 }
 
-uint64_t rbac_verb_bit(const struct rbac_verbs *v, struct str verb)
+/* 0: not known. */
+static uint64_t verb_bit(const struct rbac_verbs *v, struct str verb)
 {
     uintptr_t number = (uintptr_t) map_get(&v->bits, verb);
     return number ? UINT64_C(1) << (number - 1) : 0;
@@ -90,12 +91,12 @@ static bool verb_set(struct rbac_verbs *v, const struct rbac_texts *verbs, uint6
 {
     uint64_t set = 0;
     for (size_t i = 0; i < verbs->n; i++) {
-        if (!rbac_verb_bit(v, verbs->items[i])) {
+        if (!verb_bit(v, verbs->items[i])) {
             if (v->n == RBAC_MAX_VERBS || !verbs->items[i].n)
                 return false;
             add_verb(v, verbs->items[i]);
         }
-        set |= rbac_verb_bit(v, verbs->items[i]);
+        set |= verb_bit(v, verbs->items[i]);
     }
     *ret_set = set;
     return true;
@@ -330,7 +331,7 @@ void rbac_compiled_add(struct rbac_compiled *c, struct rbac_verbs *v, struct str
 void rbac_probes_init(struct rbac_probes *p, const struct rbac_verbs *v, const struct rbac_query *q)
 {
     p->query = q;
-    p->verbs = rbac_verb_bit(v, q->verb) | 1;
+    p->verbs = verb_bit(v, q->verb) | 1;
     p->n = 0;
     if (q->is_url) {
         p->list[p->n++] = (struct rbac_probe){map_hash(q->url), STR_NONE, q->url};
