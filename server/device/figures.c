@@ -30,9 +30,17 @@ static const struct metric_family limited_family = {.name = "seth_device_limited
                                                         "Requests of devices over their own limit.",
                                                     .type = METRIC_COUNTER};
 
+/* What devices are answered when all is well: their series are found once. */
+static const int usual_codes[] = {200, 201, 304};
+
+struct usual {
+    _Atomic(struct metric_series *) series[N_ELEMENTS(usual_codes)];
+};
+
 struct figures {
     struct device_api *api;
     struct metric *requests;
+    struct usual *usual; /* by endpoint */
     struct metric_series *durations[DEVICE_CLASSES], *shed[DEVICE_CLASSES], *limited;
 };
 
@@ -95,6 +103,7 @@ struct figures *figures_new(struct metrics *m, struct device_api *api)
     struct figures *f = NEW(struct figures);
     f->api = api;
     f->requests = metric_register(m, &requests_family);
+    f->usual = mem_zalloc(route_count() * sizeof(*f->usual));
     struct metric *durations = metric_register(m, &duration_family);
     struct metric *shed = metric_register(m, &shed_family);
     for (size_t i = 0; i < DEVICE_CLASSES; i++) {
@@ -109,18 +118,41 @@ struct figures *figures_new(struct metrics *m, struct device_api *api)
 
 void figures_free(struct figures *f)
 {
+    if (f)
+        mem_free(f->usual);
     mem_free(f);
+}
+
+static struct metric_series *find_series(struct figures *f, const struct endpoint *e, int status)
+{
+    char code[12];
+    (void) snprintf(code, sizeof(code), "%d", status);
+    struct str labels[] = {str_of(e ? e->name : "none"), str_of(e ? class_names[e->class] : "none"),
+                           str_of(code)};
+    return metric_series(f->requests, labels);
+}
+
+static struct metric_series *series_of(struct figures *f, const struct endpoint *e, int status)
+{
+    size_t i = 0;
+    while (i < N_ELEMENTS(usual_codes) && usual_codes[i] != status)
+        i++;
+    if (!e || i == N_ELEMENTS(usual_codes))
+        return find_series(f, e, status);
+    _Atomic(struct metric_series *) *known = &f->usual[e - route_endpoint(0)].series[i];
+    struct metric_series *s = atomic_load_explicit(known, memory_order_acquire);
+    if (!s) {
+        s = find_series(f, e, status);
+        atomic_store_explicit(known, s, memory_order_release);
+    }
+    return s;
 }
 
 void figures_count(struct device_server *s, const struct endpoint *e, int status,
                    int64_t duration_us)
 {
     struct figures *f = device_server_figures(s);
-    char code[12];
-    (void) snprintf(code, sizeof(code), "%d", status);
-    struct str labels[] = {str_of(e ? e->name : "none"), str_of(e ? class_names[e->class] : "none"),
-                           str_of(code)};
-    metric_add(metric_series(f->requests, labels), 1);
+    metric_add(series_of(f, e, status), 1);
     if (e)
         metric_observe(f->durations[e->class], (double) duration_us / 1e6);
 }

@@ -241,3 +241,77 @@ TEST(a_waiter_may_cancel_itself)
     assert_int_equal(atomic_load(&s.n), 1);
     fixture_done(&f);
 }
+
+static void signal_woken(void *arg)
+{
+    waiting_done(arg, 0);
+}
+
+static void note(struct fixture *f, const char *text)
+{
+    telemetry_note(f->t, &(struct telemetry_record){.device = device_number(1),
+                                                    .stream = TELEMETRY_REQUESTS,
+                                                    .bytes = str_of(text)});
+}
+
+TEST(notes_go_to_disk_with_what_is_waited_for)
+{
+    struct fixture f;
+    fixture_init(&f);
+    for (int i = 0; i < 100; i++)
+        note(&f, "n");
+    (void) append_to(&f, 1, TELEMETRY_LOG, "a");
+    struct uuid device = device_number(1);
+    struct telemetry_query q = {.device = &device, .streams = 1u << TELEMETRY_REQUESTS};
+    assert_int_equal(count_records(&f, &q), 100);
+    assert_int_equal(stats_of(&f).queued_bytes, 0);
+    /* A second did not pass: one sync for all. On a machine that slept meanwhile, a few. */
+    assert_true(stats_of(&f).n_syncs < 10);
+    fixture_done(&f);
+}
+
+TEST(notes_go_to_disk_by_themselves)
+{
+    struct fixture f;
+    fixture_init(&f);
+    struct waiting woken;
+    waiting_init(&woken);
+    struct telemetry_query q = {.device = device_at(1), .streams = ALL_STREAMS};
+    struct telemetry_waiter *w = telemetry_wait(f.t, &q, signal_woken, &woken);
+    note(&f, "a");
+    note(&f, "b");
+    (void) waiting_for(&woken, 1);
+    telemetry_cancel(w);
+    assert_texts(&f, "a b ", .device = device_at(1));
+    fixture_done(&f);
+}
+
+TEST(many_notes_do_not_wait_and_the_last_ones_are_written_at_the_end)
+{
+    struct fixture f;
+    fixture_init(&f);
+    char text[4096];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    for (int i = 0; i < 1000; i++)
+        note(&f, text);
+    note(&f, "last");
+    fixture_reopen(&f);
+    assert_int_equal(count_records(&f, &(struct telemetry_query){.streams = ALL_STREAMS}), 1001);
+    assert_texts(&f, "last ", .device = NULL, .newest = 1);
+    fixture_done(&f);
+}
+
+TEST(a_note_that_cannot_be_taken_is_counted)
+{
+    struct fixture f;
+    fixture_init(&f);
+    char *large = mem_zalloc(TELEMETRY_MAX_RECORD_BYTES + 1);
+    telemetry_note(
+        f.t, &(struct telemetry_record){.stream = TELEMETRY_REQUESTS,
+                                        .bytes = str_range(large, TELEMETRY_MAX_RECORD_BYTES + 1)});
+    telemetry_note(f.t, &(struct telemetry_record){.stream = TELEMETRY_STREAMS});
+    assert_int_equal(stats_of(&f).n_refused, 2);
+    mem_free(large);
+    fixture_done(&f);
+}
