@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "commands.h"
 #include "device_media.h"
+#include "import_adam.h"
 #include "kubeconfig.h"
 #include "rotate.h"
 #include "rotate_certs.h"
@@ -79,6 +80,9 @@ const struct command commands[] = {
     {"device-media", " DIR",
      "write what a new device needs in EVE's /config to DIR, and print its OnboardCertificate",
      device_media_options, device_media_command},
+    {"import-adam", " DIR|redis://HOST:PORT",
+     "take over devices, configurations and certificates of Adam; the server must be stopped",
+     import_adam_options, import_adam_command},
     {"health", "", "ask the server of this data directory whether it is ready", data_options,
      health_command},
     {"version", "", "print the version", data_options, version},
