@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "device/onboarding_index.h"
 #include "test.h"
 #include "world.h"
 
@@ -215,6 +216,26 @@ TEST(case_7_a_request_for_enrolment)
     assert_int_equal(come(&f, "S1"), 403);
     assert_int_equal(world_count(&f.w, "enrollmentrequests", NULL), 1);
     assert_int_equal(world_count(&f.w, "devices", NULL), 0);
+}
+
+TEST(requests_for_enrolment_are_bounded)
+{
+    FIXTURE(f);
+    struct onboarding_index x;
+    onboarding_index_init(&x);
+    assert_int_equal(come(&f, "S1"), 403);
+    const struct str name = pki_hex(f.w.arena, f.device.hash, SHA256_BYTES);
+    (void) onboarding_index_take(&x, INDEX_ENROLLMENT,
+                                 world_get(&f.w, "enrollmentrequests", "eve-system", name.p));
+    /* One is there and one on its way. */
+    assert_true(onboarding_index_reserve(&x, 2));
+    assert_false(onboarding_index_reserve(&x, 2));
+    onboarding_index_release(&x);
+    assert_true(onboarding_index_reserve(&x, 2));
+    onboarding_index_forget(&x, INDEX_ENROLLMENT, STR("eve-system"), name);
+    assert_true(onboarding_index_reserve(&x, 2));
+    assert_false(onboarding_index_reserve(&x, 2));
+    onboarding_index_done(&x);
 }
 
 TEST(an_approved_request_makes_the_device)
