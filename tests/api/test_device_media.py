@@ -370,7 +370,7 @@ def test_onboarding_page_as_written():
     text = (TOP / "docs/ONBOARDING.md").read_text()
     for option in set(re.findall(r"(--[a-z][a-z-]+)", re.sub(r"```sh\n.*?```", "", text, flags=re.S))):
         assert any(option in seth(c, "--help").stdout for c in ("server", "device-media", "rotate-certs")), option
-    start, medium, serials, watch, named, approve, trouble, attestation, revoke, rotate = re.findall(r"```sh\n(.*?)```", text, re.S)
+    start, medium, serials, watch, named, approve, everybody, trouble, attestation, templates, revoke, rotate = re.findall(r"```sh\n(.*?)```", text, re.S)
     words = start.split()
     assert words[:2] == ["seth", "server"] and "--device-port" in words
     with Server(*words[words.index("--tls-san"):]) as s:
@@ -386,6 +386,10 @@ def test_onboarding_page_as_written():
         assert stranger.register().status == 403
         run_shell(s, approve)
         wait_until(lambda: stranger.register().status in (200, 201), what="the approved request to let it in")
+        run_shell(s, everybody)
+        late = booted(s, "two", "nobody's")
+        wait_until(lambda: late.register().status == 201, what="open registration")
+        assert f"eve-{late.identity.der_hash.hex()[:8]}" in run_shell(s, watch)
         run_shell(s, named)
         chosen = booted(s, "static", "4CE21370XC").onboard()
         assert s.ok("GET", "/apis/eve.lfedge.org/v1beta1/namespaces/plant/devices/press-7")["status"]["uuid"] == chosen.uuid
@@ -394,6 +398,8 @@ def test_onboarding_page_as_written():
         run_shell(s, attestation)
         wait_until(lambda: d.config(known="")[0].status == 403, what="attestation to be asked for")
         assert chosen.config(known="")[0].status == 200
+        run_shell(s, templates)
+        assert "PCRValues" in s.ok("GET", "/api/v1/namespaces/eve-system/configmaps/pcr-templates")["data"]["templates.json"]
         run_shell(s, rotate)
         revoked = revoke.splitlines()
         run_shell(s, revoked[0])
