@@ -91,16 +91,38 @@ static void sum_up(struct hook_context *h, struct json *object)
     (void) json_set(h->arena, apps, STR("summary"), json_string(summary));
 }
 
+/* The object's own: on writes to the object it is still the old one's. */
+static struct json *own_status(struct hook_context *h, struct json *object)
+{
+    struct json *status = json_ensure_object(h->arena, object, STR("status"));
+    json_unshare(h->arena, status, /* n_more= */ 2);
+    return status;
+}
+
+/* Kept so that nobody has to read certificates to tell devices apart. */
+static void set_fingerprint(struct hook_context *h, const struct json *old, struct json *object)
+{
+    const struct json *certificate = json_at(object, "spec", "certificate", NULL),
+                      *was = json_at(old, "spec", "certificate", NULL);
+    struct str fingerprint = json_str(json_at(old, "status", "fingerprint", NULL));
+    if (!certificate || !was || !fingerprint.n || !json_equal(certificate, was))
+        fingerprint = device_certificate_fingerprint(h->arena, certificate);
+    struct json *status = json_get(object, STR("status"));
+    if (fingerprint.n)
+        (void) json_set(h->arena, status, STR("fingerprint"), json_string(fingerprint));
+    else
+        (void) json_remove(status, STR("fingerprint"));
+}
+
 static void prepare(struct hook_context *h, const struct json *old, struct json *object)
 {
-    if (!old) {
-        begin_status(h, object);
-        return;
-    }
     const struct json *uuid = json_at(old, "status", "uuid", NULL);
-    if (uuid && !json_at(object, "status", "uuid", NULL))
-        (void) json_set(h->arena, json_ensure_object(h->arena, object, STR("status")), STR("uuid"),
-                        *uuid);
+    if (!old)
+        begin_status(h, object);
+    struct json *status = own_status(h, object);
+    if (uuid && !json_get(status, STR("uuid")))
+        (void) json_set(h->arena, status, STR("uuid"), *uuid);
+    set_fingerprint(h, old, object);
     if (str_is(h->subresource, "status"))
         sum_up(h, object);
 }
@@ -153,7 +175,10 @@ static void validate_update(struct hook_context *h, const struct json *old,
 
 static struct str certificate_of(struct arena *a, const struct json *object)
 {
-    return device_certificate_fingerprint(a, json_at(object, "spec", "certificate", NULL));
+    const struct str known = json_str(json_at(object, "status", "fingerprint", NULL));
+    return known.n
+               ? known
+               : device_certificate_fingerprint(a, json_at(object, "spec", "certificate", NULL));
 }
 
 static struct str uuid_of(struct arena *a, const struct json *object)

@@ -5,15 +5,18 @@
 #include "resources/device_certificate.h"
 #include "resources/resources.h"
 
-/* The fingerprint is the server's to say. */
+/* The fingerprint is the server's to say, and the certificate does not change. */
 static void prepare(struct hook_context *h, const struct json *old, struct json *object)
 {
-    const struct str fingerprint =
-        device_certificate_fingerprint(h->arena, json_at(object, "spec", "certificate", NULL));
-    (void) old;
-    if (fingerprint.p)
-        (void) json_set(h->arena, json_ensure_object(h->arena, object, STR("status")),
-                        STR("fingerprint"), json_string(fingerprint));
+    struct str fingerprint = json_str(json_at(old, "status", "fingerprint", NULL));
+    if (!fingerprint.n)
+        fingerprint =
+            device_certificate_fingerprint(h->arena, json_at(object, "spec", "certificate", NULL));
+    if (!fingerprint.n)
+        return;
+    struct json *status = json_ensure_object(h->arena, object, STR("status"));
+    json_unshare(h->arena, status, /* n_more= */ 1); /* it may still be the old one's */
+    (void) json_set(h->arena, status, STR("fingerprint"), json_string(fingerprint));
 }
 
 static bool has_condition(const struct json *object, const char *type)

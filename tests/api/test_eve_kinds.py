@@ -233,12 +233,17 @@ def test_certificates_in_every_encoding_are_one_certificate(s):
                 continue
             refused((status, body), 422, "Invalid", causes=[("FieldValueInvalid", "spec.certificate")])
             assert f"Device {ns}/c0 has it already" in body["message"], body
+    assert s.ok("GET", path(ns, "devices", "c0"))["status"]["fingerprint"] == fingerprint(cert)
+    forged = s.ok("PATCH", path(ns, "devices", "c0", "status"), {"status": {"fingerprint": "0" * 64}}, MERGE)
+    assert forged["status"]["fingerprint"] == fingerprint(cert)
     elsewhere = s.namespace()
     assert device(s, elsewhere, "d", pem(cert))[0] == 422
     assert device(s, elsewhere, "d", pem(certificate()))[0] == 201
     refused(s.request("PATCH", path(elsewhere, "devices", "d"), {"spec": {"certificate": b64(pem(cert))}}, MERGE), 422, "Invalid")
     # Its own certificate in other words is no other certificate.
     s.ok("PATCH", path(ns, "devices", "c0"), {"spec": {"certificate": b64(pem(cert))}}, MERGE)
+    assert "fingerprint" not in s.ok("PATCH", path(ns, "devices", "c0"), {"spec": {"certificate": None}}, MERGE)["status"]
+    s.ok("PATCH", path(ns, "devices", "c0"), {"spec": {"certificate": pem(cert)}}, MERGE)
     s.ok("DELETE", path(ns, "devices", "c0"))
     assert device(s, elsewhere, "e", encodings(cert)[2])[0] == 201
 
