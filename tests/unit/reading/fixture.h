@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -27,10 +28,21 @@
 #define UUID_TEXT "0cc9a33f-9ec5-4b6c-9b4c-2d7b2a2fd0ab"
 #define APP_TEXT "11111111-2222-4333-8444-555555555555"
 
+/* A clock that another thread may read while the test moves it. */
+struct test_clock {
+    struct clock clock;
+    atomic_llong now_us;
+};
+
+static int64_t test_clock_now(const struct clock *c)
+{
+    return atomic_load(&CONTAINER_OF(c, struct test_clock, clock)->now_us);
+}
+
 struct fixture {
     struct arena *arena;
     char directory[40];
-    struct clock_virtual clock;
+    struct test_clock clock;
     struct telemetry *telemetry;
     struct roster *roster;
     struct reading reading;
@@ -43,7 +55,8 @@ static UNUSED void fixture_init(struct fixture *f)
     log_set_level((enum log_level) - 1);
     *f = (struct fixture){.arena = arena_new(), .directory = "/tmp/seth-reading-XXXXXX"};
     assert_non_null(mkdtemp(f->directory));
-    clock_virtual_init(&f->clock, START_US);
+    f->clock.clock = (struct clock){test_clock_now, test_clock_now};
+    atomic_init(&f->clock.now_us, START_US);
     char *error = NULL;
     struct telemetry_options o = {.directory = f->directory, .clock = &f->clock.clock};
     assert_int_equal(telemetry_open(&o, &f->telemetry, &error), 0);

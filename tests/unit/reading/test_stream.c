@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdatomic.h>
-
 #include "fixture.h"
 #include "reading/ordered.h"
 
@@ -39,7 +37,7 @@ static void append_six(struct fixture *f)
     } lines[] = {{100, "err", "a"},  {300, "info", "b"},    {200, "ERR", "c"},
                  {500, "info", "d"}, {400, "warning", "e"}, {600, "err", "f"}};
     for (size_t i = 0; i < 6; i += 2) {
-        f->clock.now_us = START_US + (int64_t) i * SECOND;
+        atomic_store(&f->clock.now_us, START_US + (int64_t) i * SECOND);
         struct str upload = arena_printf(
             f->arena, "%s%s", log_line(f, lines[i].seconds, lines[i].severity, lines[i].content),
             log_line(f, lines[i + 1].seconds, lines[i + 1].severity, lines[i + 1].content));
