@@ -43,6 +43,9 @@ struct contact_view contact_judge(struct reports *r, struct contact *c,
         c->is_heard = true;
         c->heard_us = r->started_us;
     }
+    /* What was written may be newer than what was saved. */
+    if (c->is_fresh)
+        c->last_seen_us = MAX(c->last_seen_us, device->heartbeat_us);
     c->is_fresh = false;
     int64_t poll_s = MAX(device->poll_interval_s, (int64_t) REPORTS_MIN_POLL_S);
     int64_t limit_us = MIN(poll_s, (int64_t) REPORTS_MAX_POLL_S) * REPORTS_SILENT_POLLS * 1000000;
