@@ -42,6 +42,8 @@ static int read_line(struct resp_reader *r, struct str *ret)
             return result;
     }
     const struct str line = str_sub(unread(r), 0, (size_t) end);
+    if (line.n >= RESP_MAX_LINE_BYTES)
+        return -E2BIG;
     if (line.n < 2 || line.p[line.n - 1] != '\r')
         return -EBADMSG;
     r->used += (size_t) end + 1;
