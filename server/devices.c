@@ -12,6 +12,9 @@
  * for one. */
 #define DEVICE_THREADS 16
 #define DEVICE_MAX_WAITING 4096
+/* Threads for uploads of logs, and those that may wait; more are turned away. */
+#define LOG_THREADS 4
+#define LOG_MAX_WAITING 512
 #define DEVICE_HANDSHAKE_TIMEOUT_MS 10000
 #define TELEMETRY_MAX_QUEUED_BYTES ((size_t) 64 * 1024 * 1024)
 #define RENEW_MS ((int64_t) 3600 * 1000)
@@ -111,6 +114,7 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     api->client = kube_client_local(o->store_api, "seth-device");
     d->reporter = kube_client_local(o->store_api, "seth-reports");
     api->workers = workers_new(DEVICE_THREADS, DEVICE_MAX_WAITING);
+    api->log_workers = workers_new(LOG_THREADS, LOG_MAX_WAITING);
     api->roster = roster_new(
         &(struct roster_options){.clock = &clock_system, .on_change = on_device_change, .ctx = d});
     int r = open_certs(d, o, ret_error);
@@ -224,6 +228,7 @@ void devices_stop(struct devices *d)
     loop_timer_free(TAKE(d->renew_timer));
     device_server_close(d->server);
     workers_settle(d->api.workers);
+    workers_settle(d->api.log_workers);
     reports_free(TAKE(d->api.reports));
     telemetry_free(TAKE(d->api.telemetry)); /* answers what waits for the disk */
 }
@@ -232,6 +237,7 @@ void devices_close(struct devices *d)
 {
     device_server_free(d->server);
     workers_free(d->api.workers);
+    workers_free(d->api.log_workers);
     onboarding_free(d->api.onboarding);
     controller_certs_free(d->api.certs);
     tls_config_free(d->tls);

@@ -127,8 +127,10 @@ static void send(struct device_visit *v)
     if (c->retry_after_s)
         headers[n++] = (struct http_header){STR("Retry-After"),
                                             arena_printf(c->arena, "%d", c->retry_after_s)};
-    struct slice body = c->shared_body.s.p ? c->shared_body : slice_copy(c->body);
+    struct slice body = c->shared_body;
     c->shared_body = (struct slice){0};
+    if (!body.s.p && c->body.n)
+        body = slice_copy(c->body);
     http_reply(TAKE(v->exchange), c->status, headers, n, &body, body.s.n ? 1 : 0);
     if (!body.s.n)
         slice_unref(body);
@@ -156,14 +158,18 @@ void device_visit_answer(struct device_visit *v)
 
 static void on_worker_done(void *arg)
 {
-    device_visit_answer(arg);
+    struct device_visit *v = arg;
+    if (v->call.status)
+        device_visit_answer(v);
+    else
+        v->route.endpoint->finish(v);
 }
 
 static void work(void *arg)
 {
     struct device_visit *v = arg;
     int r = v->route.endpoint->run(&v->call);
-    if (r < 0 || !v->call.status)
+    if (r < 0 || (!v->call.status && !v->route.endpoint->finish))
         (void) device_refuse(&v->call, 503, "the request could not be served");
     loop_post(v->door->loop, on_worker_done, v);
 }
@@ -179,8 +185,10 @@ static void turn_away(struct device_visit *v, const char *why)
 
 void device_visit_run(struct device_visit *v)
 {
+    struct device_api *api = v->door->api;
     device_visit_keep(v);
-    if (workers_run(v->door->api->workers, work, v) < 0)
+    bool is_log = v->route.endpoint->class == DEVICE_LOGS;
+    if (workers_run(is_log ? api->log_workers : api->workers, work, v) < 0)
         turn_away(v, "too many requests wait to be served");
 }
 

@@ -21,7 +21,7 @@ struct onboarding;
 
 /* What all endpoints share; lives as long as the server. */
 struct device_api {
-    atomic_bool is_ready; /* every Device has been read; until then 503 */
+    atomic_bool is_ready;       /* every Device has been read; until then 503 */
     struct kube_client *client; /* field manager "seth-device" */
     const struct clock *clock;
     struct roster *roster;
@@ -29,6 +29,7 @@ struct device_api {
     struct telemetry *telemetry;
     struct reports *reports;
     struct workers *workers;
+    struct workers *log_workers;       /* for what is to be inflated: nobody else waits for it */
     struct onboarding *onboarding;     /* who may register: onboarding.h */
     struct fetch_client *fetch_client; /* for SCEP servers */
 };

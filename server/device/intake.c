@@ -34,9 +34,9 @@ static void on_kept(void *arg, int64_t result)
     } else {
         c->status = 201;
         v->record.id = (uint64_t) result;
-        if (v->route.endpoint->stream == TELEMETRY_INFO ||
-            v->route.endpoint->stream == TELEMETRY_METRICS ||
-            v->route.endpoint->stream == TELEMETRY_HARDWARE)
+        if (c->api->reports && (v->route.endpoint->stream == TELEMETRY_INFO ||
+                                v->route.endpoint->stream == TELEMETRY_METRICS ||
+                                v->route.endpoint->stream == TELEMETRY_HARDWARE))
             reports_take(c->api->reports, &v->record);
     }
     device_visit_answer(v);
@@ -47,6 +47,10 @@ static void keep(struct device_visit *v, int64_t device_us)
 {
     struct device_call *c = &v->call;
     const struct endpoint *e = v->route.endpoint;
+    if (!c->api->telemetry) { /* the server is ending */
+        on_kept(v, -EAGAIN);
+        return;
+    }
     device_visit_keep(v);
     v->record = (struct telemetry_record){.device = c->device->uuid,
                                           .app = c->app,
@@ -120,19 +124,21 @@ void device_visit_keep_message(struct device_visit *v)
         refuse(v, "the body is not the message of this endpoint");
 }
 
+/* On a worker: what it holds may be a thousand times what was sent. */
+int device_check_gzip(struct device_call *c)
+{
+    int r = newlog_check(c->payload);
+    if (r == -EMSGSIZE)
+        return device_refuse(c, 422, "the log inflates to more than is taken");
+    return r < 0 ? device_refuse(c, 422, "the log is not one whole gzip member") : 0;
+}
+
 void device_visit_keep_gzip(struct device_visit *v)
 {
     struct device_call *c = &v->call;
     struct newlog_head head = {0};
-    int r = newlog_read_head(c->arena, c->payload, &head);
-    if (r == 0)
-        r = newlog_check(c->payload);
-    if (r == 0)
-        keep(v, head.created_s * 1000000);
-    else if (r == -EMSGSIZE)
-        refuse(v, "the log inflates to more than is taken");
-    else
-        refuse(v, "the log is not one whole gzip member");
+    (void) newlog_read_head(c->arena, c->payload, &head); /* has been checked */
+    keep(v, head.created_s * 1000000);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */
@@ -144,6 +150,8 @@ void intake_note_request(struct device_visit *v)
 {
     const struct device_call *c = &v->call;
     const struct clock *clock = c->api->clock;
+    if (!c->api->telemetry) /* the server is ending */
+        return;
     char at[CLOCK_MICROS_BYTES],
         status[] = {(char) ('0' + c->status / 100 % 10), (char) ('0' + c->status / 10 % 10),
                     (char) ('0' + c->status % 10), '}'};

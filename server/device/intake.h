@@ -7,6 +7,7 @@
 /* A protobuf message of the endpoint's stream. */
 void device_visit_keep_message(struct device_visit *v);
 /* A compressed log. */
+device_handler device_check_gzip;
 void device_visit_keep_gzip(struct device_visit *v);
 /* That there was a request and how it ended, into the device's own stream of them. */
 void intake_note_request(struct device_visit *v);

@@ -37,13 +37,13 @@ static const struct endpoint endpoints[] = {
     {"logs", DEVICE_LOGS, SIGNED_BY_DEVICE, .takes_post = true, .wants_uuid = true,
      .versions = BOTH, .begin = device_visit_keep_message, .stream = TELEMETRY_LOG},
     {"newlogs", DEVICE_LOGS, SIGNED_BY_DEVICE, .takes_post = true, .wants_uuid = true,
-     .versions = BOTH, .begin = device_visit_keep_gzip, .stream = TELEMETRY_LOG,
-     .form = TELEMETRY_GZIP},
+     .versions = BOTH, .run = device_check_gzip, .finish = device_visit_keep_gzip,
+     .stream = TELEMETRY_LOG, .form = TELEMETRY_GZIP},
     {"logs", DEVICE_LOGS, SIGNED_BY_DEVICE, .takes_post = true, .is_of_app = true, .versions = BOTH,
      .begin = device_visit_keep_message, .stream = TELEMETRY_APP_LOG},
     {"newlogs", DEVICE_LOGS, SIGNED_BY_DEVICE, .takes_post = true, .is_of_app = true,
-     .versions = BOTH, .begin = device_visit_keep_gzip, .stream = TELEMETRY_APP_LOG,
-     .form = TELEMETRY_GZIP},
+     .versions = BOTH, .run = device_check_gzip, .finish = device_visit_keep_gzip,
+     .stream = TELEMETRY_APP_LOG, .form = TELEMETRY_GZIP},
 };
 
 size_t route_count(void)

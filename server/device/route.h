@@ -21,6 +21,8 @@ struct endpoint {
     /* One of the two: on the loop, answering now or later; or on a worker. */
     void (*begin)(struct device_visit *v);
     device_handler *run;
+    /* After run on the loop again, unless that has answered. NULL: it always does. */
+    void (*finish)(struct device_visit *v);
     enum telemetry_stream stream; /* of what is kept */
     enum telemetry_form form;
 };
