@@ -16,6 +16,7 @@
 struct note {
     struct str key;   /* owned */
     struct str token; /* owned */
+    struct str owner; /* owned: uid of the Device that the token is of */
     bool has_tpm;
     int64_t config_revision; /* generation of the DeviceConfig; 0: none */
 };
@@ -155,6 +156,7 @@ static void free_note(struct note *n)
 {
     mem_free((char *) n->key.p);
     mem_free((char *) n->token.p);
+    mem_free((char *) n->owner.p);
     mem_free(n);
 }
 
@@ -356,7 +358,7 @@ static void join(struct roster *r, struct device *d)
     if (d->key && !map_get(&r->by_certificate, hash))
         (void) map_put(&r->by_certificate, hash, d);
     const struct note *note = map_get(&r->notes, key_of(d));
-    if (note)
+    if (note && str_eq(note->owner, d->uid))
         set_token(d, note->token, note->has_tpm);
 }
 
@@ -518,23 +520,36 @@ static void on_config(struct roster *r, const struct kube_event *e)
         forget_config(d);
 }
 
+static void replace(struct str *to, struct str by)
+{
+    mem_free((char *) to->p);
+    *to = str_range(mem_dup(by.p ? by.p : "", by.n), by.n);
+}
+
+static struct str owner_of(struct arena *a, struct str text)
+{
+    const struct json *owners =
+        json_at(json_parse_quick(a, text), "metadata", "ownerReferences", NULL);
+    return json_count(owners) ? json_get_str(&owners->items[0], STR("uid")) : STR("");
+}
+
+/* Of a namesake that is gone it says nothing about the device of today. */
 static void on_state(struct roster *r, const struct kube_event *e, struct str device_name)
 {
     ARENA_AUTO a = arena_new();
     struct device_state state = {0};
     if (e->type != KUBE_DELETED && device_state_parse(a, e->text, &state) < 0)
         return;
+    struct str owner = owner_of(a, e->text);
     (void) pthread_rwlock_wrlock(&r->lock);
     struct note *n = note_of(r, e->namespace, device_name);
-    mem_free((char *) n->token.p);
-    n->token = str_range(
-        mem_dup(state.integrity_token.p ? state.integrity_token.p : "", state.integrity_token.n),
-        state.integrity_token.n);
+    replace(&n->token, state.integrity_token);
+    replace(&n->owner, owner);
     n->has_tpm = state.has_tpm;
     drop_if_empty(r, n);
     (void) pthread_rwlock_unlock(&r->lock);
     CLEANUP(device_unrefp) struct device *d = roster_by_name(r, e->namespace, device_name);
-    if (d)
+    if (d && str_eq(d->uid, owner))
         set_token(d, state.integrity_token, state.has_tpm);
 }
 

@@ -261,18 +261,32 @@ TEST(an_older_text_changes_nothing)
 }
 
 /* base64 of "token" */
-#define STATE \
-    "{\"type\":\"eve.lfedge.org/device-state\",\"data\":{\"integrity-token\":\"dG9rZW4=\"}}"
+#define STATE(owner) \
+    "{\"metadata\":{\"ownerReferences\":[{\"uid\":\"" owner "\"}]}," \
+    "\"type\":\"eve.lfedge.org/device-state\",\"data\":{\"integrity-token\":\"dG9rZW4=\"}}"
 
 TEST(state_may_come_before_its_device)
 {
     struct fixture f;
     open_fixture(&f);
-    send(&f, KUBE_ADDED, "secrets", "site", "one.eve-device", STR(STATE));
+    send(&f, KUBE_ADDED, "secrets", "site", "one.eve-device", STR(STATE("uid-one")));
     send_device(&f, KUBE_ADDED, "one", UUID_A, STR(""), "{}");
     CLEANUP(device_unrefp) struct device *d = roster_by_name(f.roster, STR("site"), STR("one"));
     assert_str(d->integrity_token, "token");
-    send(&f, KUBE_DELETED, "secrets", "site", "one.eve-device", STR(STATE));
+    send(&f, KUBE_DELETED, "secrets", "site", "one.eve-device", STR(STATE("uid-one")));
+    assert_str(d->integrity_token, "");
+    close_fixture(&f);
+}
+
+TEST(state_of_a_namesake_is_not_its_own)
+{
+    struct fixture f;
+    open_fixture(&f);
+    send(&f, KUBE_ADDED, "secrets", "site", "one.eve-device", STR(STATE("uid-of-before")));
+    send_device(&f, KUBE_ADDED, "one", UUID_A, STR(""), "{}");
+    CLEANUP(device_unrefp) struct device *d = roster_by_name(f.roster, STR("site"), STR("one"));
+    assert_str(d->integrity_token, "");
+    send(&f, KUBE_MODIFIED, "secrets", "site", "one.eve-device", STR(STATE("uid-of-before")));
     assert_str(d->integrity_token, "");
     close_fixture(&f);
 }
