@@ -3,8 +3,8 @@
 
 /* In running order. What takes something into account comes last, when nobody else can refuse. */
 static const struct admission_hook *const hooks[] = {
-    &definition_lifecycle, &namespace_lifecycle, &limit_range,         &mutating_webhooks,
-    &escalation,           &certificate_rights,  &enrollment_rights,   &validating_webhooks,
+    &definition_lifecycle, &namespace_lifecycle, &limit_range,       &mutating_webhooks,
+    &escalation,           &certificate_rights,  &enrollment_rights, &validating_webhooks,
     &unique_values,        &resource_quota,
 };
 
