@@ -141,7 +141,7 @@ static enum form choose_form(const struct annex_request *q, enum reading_what wh
     return n == 0 ? FORM_JSON : FORM_NONE;
 }
 
-static int answer_stream(struct reading *r, const struct annex_request *q, const struct device *d,
+static int answer_stream(struct reading *r, const struct annex_request *q, struct device *d,
                          enum reading_what what, struct annex_answer *ret, struct status *st)
 {
     struct reading_query query;
@@ -157,7 +157,7 @@ static int answer_stream(struct reading *r, const struct annex_request *q, const
     query.is_following = query.is_following || q->wants_stream;
     if (query.is_following && query.end_us)
         return status_bad_request(st, "the parameter end excludes the header X-Stream: true");
-    ret->stream = reading_stream_new(r->telemetry, &d->uuid, &query, st);
+    ret->stream = reading_stream_new(r->telemetry, d, &query, st);
     if (!ret->stream)
         return -ENOENT;
     ret->code = 200;

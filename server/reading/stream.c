@@ -26,7 +26,7 @@ static const unsigned streams_of[READING_WHATS] = {
 static struct telemetry_query query_of(const struct reading_stream *s)
 {
     const struct reading_query *q = &s->query;
-    struct telemetry_query t = {.device = &s->device, .streams = streams_of[q->what]};
+    struct telemetry_query t = {.device = &s->device->uuid, .streams = streams_of[q->what]};
     if (q->what == READING_LOG && q->has_app) {
         t.streams = uuid_is_zero(&q->app) ? 1u << TELEMETRY_LOG : 1u << TELEMETRY_APP_LOG;
         t.app = uuid_is_zero(&q->app) ? NULL : &q->app;
@@ -170,7 +170,8 @@ static enum annex_read read_lines(struct reading_stream *s, struct buf *to, size
         if (r < 0)
             return ANNEX_MORE;
         if (r == 0)
-            return s->query.is_following ? ANNEX_WAIT : ANNEX_END;
+            return s->query.is_following && !atomic_load(&s->device->is_gone) ? ANNEX_WAIT
+                                                                              : ANNEX_END;
         if (is_wanted(s, &line))
             line_write(&line, s->query.is_binary, to);
     }
@@ -239,6 +240,7 @@ static void on_close(struct annex_stream *base)
     struct reading_stream *s = CONTAINER_OF(base, struct reading_stream, base);
     telemetry_cancel(s->waiter);
     telemetry_cursor_free(s->cursor);
+    device_unref(s->device);
     lines_done(&s->lines);
     ordered_done(&s->ordered);
     buf_done(&s->text);
@@ -253,13 +255,13 @@ static enum reading_stage first_stage(const struct reading_query *q)
     return q->limit ? STAGE_PLACE : STAGE_READ;
 }
 
-struct annex_stream *reading_stream_new(struct telemetry *t, const struct uuid *device,
+struct annex_stream *reading_stream_new(struct telemetry *t, struct device *device,
                                         const struct reading_query *q, struct status *st)
 {
     struct reading_stream *s = NEW(struct reading_stream);
     s->base = (struct annex_stream){on_read, on_wait, on_cancel, on_close};
     s->telemetry = t;
-    s->device = *device;
+    s->device = device_ref(device);
     s->query = *q;
     s->stage = first_stage(q);
     s->last_id = telemetry_last_id(t);

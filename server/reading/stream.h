@@ -6,9 +6,11 @@
 
 #include "api/annex.h"
 #include "reading/query.h"
+#include "roster/roster.h"
 #include "telemetry/telemetry.h"
 
-/* Strings of the query must outlive the stream. Blocks on the disk. NULL with st filled: where to
- * go on is no longer known. */
-struct annex_stream *reading_stream_new(struct telemetry *t, const struct uuid *device,
+/* Takes a reference to the device: when it is gone, so is the stream. Strings of the query must
+ * outlive the stream. Blocks on the disk. NULL with st filled: where to go on is no longer known.
+ */
+struct annex_stream *reading_stream_new(struct telemetry *t, struct device *device,
                                         const struct reading_query *q, struct status *st);

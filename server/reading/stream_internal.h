@@ -16,7 +16,7 @@ struct reading_count {
 struct reading_stream {
     struct annex_stream base;
     struct telemetry *telemetry;
-    struct uuid device;
+    struct device *device;
     struct reading_query query;
     enum reading_stage stage;
     uint64_t last_id; /* on disk when it began: where what is stored ends */

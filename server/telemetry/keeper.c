@@ -96,14 +96,16 @@ static void give_footers(struct telemetry *t)
 /* The longest any device's records are kept: INT64_MIN for ever. */
 static int64_t oldest_of_all(struct telemetry *t)
 {
-    pthread_mutex_lock(&t->lock);
-    int64_t oldest = track_oldest_us(t, NULL);
+    struct track longest = {.max_age_s = t->options.max_age_s};
+    if (longest.max_age_s <= 0)
+        return INT64_MIN;
     size_t position = 0;
     struct map_entry item;
+    pthread_mutex_lock(&t->lock);
     while (map_next(&t->tracks, &position, &item))
-        oldest = MIN(oldest, track_oldest_us(t, item.value));
+        longest.max_age_s = MAX(longest.max_age_s, ((const struct track *) item.value)->max_age_s);
     pthread_mutex_unlock(&t->lock);
-    return oldest;
+    return track_oldest_us(t, &longest);
 }
 
 static void delete_expired(struct telemetry *t)

@@ -97,8 +97,8 @@ uint64_t telemetry_last_id(struct telemetry *t);
 uint64_t telemetry_cursor_position(const struct telemetry_cursor *c);
 
 /* Calls wake(arg) once, on some thread, when a record that the query wants has come to disk since
- * id `after` (at once, before this returns, when the device sent anything since). Cancelled: wake
- * is not running and will not be called; wake itself may cancel. */
+ * id `after` (at once, before this returns, when the device sent anything since), or the device was
+ * forgotten. Cancelled: wake is not running and will not be called; wake itself may cancel. */
 struct telemetry_waiter;
 struct telemetry_waiter *telemetry_wait(struct telemetry *t, const struct telemetry_query *q,
                                         void (*wake)(void *arg), void *arg);

@@ -20,10 +20,13 @@ struct telemetry_waiter {
     bool is_cancelled;
 };
 
+/* Whoever waits for a device learns that it is gone for good. */
 static bool wants(const struct telemetry_waiter *w, const struct frame *f)
 {
-    return f->id > w->after && f->stream < TELEMETRY_STREAMS && (w->streams >> f->stream & 1) &&
-           (!w->has_app || uuid_eq(&w->app, &f->app));
+    if (f->id <= w->after)
+        return false;
+    return f->stream == FRAME_FORGET ||
+           ((w->streams >> f->stream & 1) && (!w->has_app || uuid_eq(&w->app, &f->app)));
 }
 
 static void collect(struct telemetry *t, struct list *from, const struct frame *f, struct list *to)

@@ -307,5 +307,8 @@ def test_a_deleted_device_is_forgotten(s):
     mine = Site(s)
     d = mine.onboarded()
     sent(lambda: d.newlogs([entry("secret")]))
-    mine.delete(d)
+    with Follower(s, f"/edgenode/{d.uuid}/log?follow=true") as f:
+        assert f.line()["content"] == "secret"
+        mine.delete(d)
+        assert f.answer.read() == b""  # its end
     wait_until(lambda: s.request("GET", f"/edgenode/{d.uuid}/log")[0] == 404, what="the device to be gone")

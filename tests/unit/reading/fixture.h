@@ -46,6 +46,7 @@ struct fixture {
     struct telemetry *telemetry;
     struct roster *roster;
     struct reading reading;
+    struct device *known;
     struct uuid device, app;
     struct status status;
 };
@@ -61,11 +62,10 @@ static UNUSED void fixture_init(struct fixture *f)
     struct telemetry_options o = {.directory = f->directory, .clock = &f->clock.clock};
     assert_int_equal(telemetry_open(&o, &f->telemetry, &error), 0);
     f->roster = roster_new(&(struct roster_options){.clock = &clock_system});
-    struct device *d = roster_take(
+    f->known = roster_take(
         f->roster, STR("{\"metadata\":{\"namespace\":\"site\",\"name\":\"edge\",\"uid\":\"u\"},"
                        "\"spec\":{},\"status\":{\"uuid\":\"" UUID_TEXT "\"}}"));
-    assert_non_null(d);
-    device_unref(d);
+    assert_non_null(f->known);
     f->reading = (struct reading){f->telemetry, f->roster};
     assert_int_equal(uuid_parse(STR(UUID_TEXT), &f->device), 0);
     assert_int_equal(uuid_parse(STR(APP_TEXT), &f->app), 0);
@@ -75,6 +75,7 @@ static UNUSED void fixture_init(struct fixture *f)
 static UNUSED void fixture_done(struct fixture *f)
 {
     telemetry_free(f->telemetry);
+    device_unref(f->known);
     roster_free(f->roster);
     DIR *d = opendir(f->directory);
     struct dirent *e;
@@ -186,7 +187,7 @@ static UNUSED enum annex_read read_stream(struct fixture *f, struct annex_stream
 static UNUSED struct str read_all(struct fixture *f, enum reading_what what, const char *parameters)
 {
     struct reading_query q = parse(f, what, parameters);
-    struct annex_stream *s = reading_stream_new(f->telemetry, &f->device, &q, &f->status);
+    struct annex_stream *s = reading_stream_new(f->telemetry, f->known, &q, &f->status);
     assert_non_null(s);
     struct str text;
     assert_int_equal(read_stream(f, s, &text), ANNEX_END);

@@ -134,7 +134,7 @@ TEST(a_place_in_time_that_is_gone_is_said_to_be)
                                              "by=device&after=0"};
     for (size_t i = 0; i < N_ELEMENTS(parameters); i++) {
         struct reading_query q = parse(&f, READING_LOG, parameters[i]);
-        assert_null(reading_stream_new(f.telemetry, &f.device, &q, &f.status));
+        assert_null(reading_stream_new(f.telemetry, f.known, &q, &f.status));
         assert_int_equal(f.status.code, 410);
     }
     fixture_done(&f);
@@ -186,7 +186,7 @@ TEST(a_follower_gets_what_comes)
                  {"follow=true&by=device&limit=2", "d f "}};
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         struct reading_query q = parse(&f, READING_LOG, cases[i].parameters);
-        struct annex_stream *s = reading_stream_new(f.telemetry, &f.device, &q, &f.status);
+        struct annex_stream *s = reading_stream_new(f.telemetry, f.known, &q, &f.status);
         struct str text;
         assert_int_equal(read_stream(&f, s, &text), ANNEX_WAIT);
         if (i == 0 || i == 2)
@@ -206,7 +206,7 @@ TEST(a_follower_waits_and_is_woken)
     struct fixture f;
     fixture_init(&f);
     struct reading_query q = parse(&f, READING_LOG, "follow=true&severity=err");
-    struct annex_stream *s = reading_stream_new(f.telemetry, &f.device, &q, &f.status);
+    struct annex_stream *s = reading_stream_new(f.telemetry, f.known, &q, &f.status);
     struct str text;
     sem_t woken;
     sem_init(&woken, 0, 0);
@@ -226,6 +226,29 @@ TEST(a_follower_waits_and_is_woken)
     }
     s->wait(s, wake, &woken);
     s->cancel(s);
+    s->close(s);
+    sem_destroy(&woken);
+    fixture_done(&f);
+}
+
+TEST(a_follower_of_a_deleted_device_comes_to_its_end)
+{
+    struct fixture f;
+    fixture_init(&f);
+    append_six(&f);
+    struct reading_query q = parse(&f, READING_LOG, "follow=true&limit=1");
+    struct annex_stream *s = reading_stream_new(f.telemetry, f.known, &q, &f.status);
+    struct str text;
+    sem_t woken;
+    sem_init(&woken, 0, 0);
+    assert_int_equal(read_stream(&f, s, &text), ANNEX_WAIT);
+    s->wait(s, wake, &woken);
+    atomic_store(&f.known->is_gone, true);
+    telemetry_forget(f.telemetry, &f.device);
+    sem_wait(&woken);
+    s->cancel(s);
+    assert_int_equal(read_stream(&f, s, &text), ANNEX_END);
+    assert_int_equal(text.n, 0);
     s->close(s);
     sem_destroy(&woken);
     fixture_done(&f);
@@ -345,7 +368,7 @@ TEST(raw_messages_have_their_length_in_front)
     append_bundle(&f);
     struct reading_query q = parse(&f, READING_INFO, "");
     q.is_binary = true;
-    struct annex_stream *s = reading_stream_new(f.telemetry, &f.device, &q, &f.status);
+    struct annex_stream *s = reading_stream_new(f.telemetry, f.known, &q, &f.status);
     struct str text;
     assert_int_equal(read_stream(&f, s, &text), ANNEX_END);
     s->close(s);
@@ -356,7 +379,7 @@ TEST(raw_messages_have_their_length_in_front)
     assert_int_equal(text.n, 0);
     q = parse(&f, READING_LOG, "");
     q.is_binary = true;
-    s = reading_stream_new(f.telemetry, &f.device, &q, &f.status);
+    s = reading_stream_new(f.telemetry, f.known, &q, &f.status);
     assert_int_equal(read_stream(&f, s, &text), ANNEX_END);
     s->close(s);
     static const char *const contents[] = {"a", "old way", "bad \xff byte"};
