@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "device/config.h"
 #include "net/stream.h"
+#include "roster/last_seen.h"
 
 /* Threads for registrations, attestation and configurations to be made, and requests that may wait
  * for one. */
@@ -117,6 +118,8 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     api->log_workers = workers_new(LOG_THREADS, LOG_MAX_WAITING);
     api->roster = roster_new(
         &(struct roster_options){.clock = &clock_system, .on_change = on_device_change, .ctx = d});
+    d->live = (struct table_live){api->roster, roster_last_seen_us};
+    api_set_table_live(o->store_api, &d->live);
     int r = open_certs(d, o, ret_error);
     if (r == 0)
         r = open_telemetry(d, o, ret_error);

@@ -6,6 +6,7 @@
 #include "api/annex.h"
 #include "api/health.h"
 #include "api/metrics.h"
+#include "api/table.h"
 #include "device/endpoint.h"
 #include "device/onboarding.h"
 #include "device/server.h"
@@ -25,6 +26,7 @@ struct devices {
     struct kube_client *adam_client;
     struct adam *adam;
     struct reading reading;
+    struct table_live live;                    /* when each was last seen, for tables */
     struct annex annexes[DEVICES_MAX_ANNEXES]; /* how users read what devices send */
     size_t n_annexes;
 };
