@@ -2,12 +2,14 @@
 """The part `device` of bench/run: what devices cost. Polls are signed beforehand and sent again and again: an envelope has no nonce.
 
 CPU is that of the whole server process, telemetry's writer and all."""
+import os
 import pathlib
 import random
 import re
 import statistics
 import subprocess
 import tempfile
+import time
 
 import eve
 import fleet
@@ -35,8 +37,21 @@ def send(server, path, *arguments):
     return load(server, "--file", path, *arguments, port=server.device_port, files=())
 
 
+def settle(server):
+    """Waits until the server has done what it was told: the statuses of devices are written later."""
+    idle_s, before = 0.5, -1.0
+    while (now := cpu_s(server)) - before > idle_s / 10:
+        before = now
+        time.sleep(idle_s)
+
+
+def cpu_s(server):
+    fields = pathlib.Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def populate(server, n):
-    """n Devices, each of which has polled once; returns the file of polls that are answered 304."""
+    """n Devices, each of which has fetched its configuration and said so; returns the file of polls that are answered 304."""
     directory = pathlib.Path(tempfile.mkdtemp(dir=server.dir))
     maker = subprocess.Popen([str(PROGRAMS / "make_devices"), str(n), server.namespace(), str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert maker.stdout.readline() == b"ready\n"
@@ -46,6 +61,8 @@ def populate(server, n):
     assert maker.returncode == 0
     for name in ("create", "first", "answers"):
         (directory / name).unlink()
+    send(server, directory / "polls", *KEEP_ALIVE)
+    settle(server)
     return directory / "polls"
 
 
@@ -118,8 +135,9 @@ def show_polls(best):
 
 
 def measure_many(quick):
-    n, n_all, rounds = (2000, 10000, 3) if quick else (10000, 100000, 12)
-    requests = ("--requests", 4000, "--warm-up", 400)
+    """All devices poll in turn, so that nothing of them stays in the processor's caches."""
+    n, n_all, n_requests, rounds = (2000, 10000, 5000, 3) if quick else (10000, 100000, 20000, 6)
+    requests = ("--requests", n_requests, "--warm-up", n_requests // 10)
     with server() as few, server() as many:
         polls_of_few = populate(few, FEW)
         populate(many, FEW)
