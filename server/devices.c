@@ -36,9 +36,9 @@ static void on_event(void *ctx, const struct kube_event *e)
 static void on_device_change(void *ctx, struct device *device)
 {
     struct devices *d = ctx;
-    if (atomic_load(&device->is_gone))
+    if (atomic_load(&device->is_deleted))
         telemetry_forget(d->api.telemetry, &device->uuid);
-    else
+    else if (!atomic_load(&device->is_gone))
         telemetry_limit(d->api.telemetry, &device->uuid, atomic_load(&device->retention_s));
 }
 

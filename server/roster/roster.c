@@ -95,7 +95,9 @@ static struct str key_of(const struct device *d)
 /* The identity of a Device; its certificate may be missing. */
 struct description {
     struct str namespace, name, uid, uuid;
-    struct pki_cert *certificate; /* NULL: none, or none that can be read */
+    struct str certificate_text;
+    unsigned char text_hash[SHA256_BYTES];
+    struct pki_cert *certificate; /* NULL: none, none that can be read, or not looked at */
     int64_t revision;
     bool is_active;
     struct str annotations; /* those of ours, JSON */
@@ -332,11 +334,12 @@ static void on_options(struct roster *r, const struct kube_event *e)
 
 /* ---- Devices come and go; the roster is locked for writing ----------------------------------- */
 
-static void leave(struct roster *r, struct device *d)
+static void leave(struct roster *r, struct device *d, bool is_deleted)
 {
     struct str uuid = str_range((const char *) d->uuid.bytes, sizeof(d->uuid.bytes));
     struct str hash = str_range((const char *) d->certificate_hash, KEY_BYTES);
     atomic_store(&d->is_gone, true);
+    atomic_store(&d->is_deleted, is_deleted);
     (void) map_remove(&r->by_name, key_of(d));
     if (map_get(&r->by_uuid, uuid) == d)
         (void) map_remove(&r->by_uuid, uuid);
@@ -362,13 +365,28 @@ static void join(struct roster *r, struct device *d)
         set_token(d, note->token, note->has_tpm);
 }
 
-static bool is_same(const struct device *d, const struct description *is, const struct uuid *uuid)
+static void read_certificate(struct description *is)
 {
+    const char *reason = NULL;
+    struct str text = is->certificate_text;
+    is->certificate_text = STR_NONE; /* once */
+    if (text.n && pki_cert_decode(text, &is->certificate, &reason) < 0)
+        log_warning("a Device has a certificate that cannot be read",
+                    LOG_STR("namespace", is->namespace), LOG_STR("name", is->name),
+                    LOG_TEXT("reason", reason));
+}
+
+/* A certificate is read only when its text is another: the status of a Device changes often. */
+static bool is_same(const struct device *d, struct description *is, const struct uuid *uuid)
+{
+    bool is_same_object = uuid_eq(&d->uuid, uuid) && str_eq(d->uid, is->uid);
+    if (memcmp(d->text_hash, is->text_hash, SHA256_BYTES) == 0)
+        return is_same_object;
+    read_certificate(is);
     unsigned char hash[SHA256_BYTES] = {0};
     if (is->certificate)
         pki_cert_fingerprint(is->certificate, hash);
-    return uuid_eq(&d->uuid, uuid) && str_eq(d->uid, is->uid) &&
-           d->has_certificate == (is->certificate != NULL) &&
+    return is_same_object && d->has_certificate == (is->certificate != NULL) &&
            memcmp(d->certificate_hash, hash, sizeof(hash)) == 0;
 }
 
@@ -386,7 +404,7 @@ static bool set_annotations(struct device *d, struct str annotations)
 }
 
 /* With a reference. What a device has sent and been told stays with it while it is the same. */
-static struct device *take(struct roster *r, const struct description *is, const struct uuid *uuid)
+static struct device *take(struct roster *r, struct description *is, const struct uuid *uuid)
 {
     BUF_AUTO key = {0};
     buf_append_str(&key, is->namespace);
@@ -404,10 +422,12 @@ static struct device *take(struct roster *r, const struct description *is, const
         (void) device_ref(d);
     } else {
         if (d)
-            leave(r, d);
+            leave(r, d, /* is_deleted= */ !uuid_eq(&d->uuid, uuid));
+        read_certificate(is);
         d = device_new(is, uuid);
         join(r, d);
     }
+    memcpy(d->text_hash, is->text_hash, SHA256_BYTES);
     atomic_store(&d->revision, is->revision);
     atomic_store(&d->is_active, is->is_active);
     if (set_annotations(d, is->annotations))
@@ -431,8 +451,6 @@ static void describe(struct arena *a, const struct json *device, struct descript
 {
     const struct json *metadata = json_get(device, STR("metadata"));
     const struct json *annotations = json_get(metadata, STR("annotations"));
-    struct str certificate = json_str(json_at(device, "spec", "certificate", NULL));
-    const char *reason = NULL;
     int64_t revision = 0;
     (void) str_to_i64(json_get_str(metadata, STR("resourceVersion")), &revision);
     *ret = (struct description){
@@ -442,11 +460,17 @@ static void describe(struct arena *a, const struct json *device, struct descript
         .revision = revision,
         .uuid = json_str(json_at(device, "status", "uuid", NULL)),
         .is_active = !str_is(json_get_str(annotations, STR(SETTINGS_ACTIVATE)), "false"),
+        .certificate_text = json_str(json_at(device, "spec", "certificate", NULL)),
         .annotations = our_annotations(a, annotations)};
-    if (certificate.n && pki_cert_decode(certificate, &ret->certificate, &reason) < 0)
-        log_warning("a Device has a certificate that cannot be read",
-                    LOG_STR("namespace", ret->namespace), LOG_STR("name", ret->name),
-                    LOG_TEXT("reason", reason));
+    pki_sha256(ret->certificate_text.p ? ret->certificate_text : STR(""), ret->text_hash);
+}
+
+/* A stranger's is read before anything is locked for it. */
+static void read_if_new(struct roster *r, struct description *is)
+{
+    CLEANUP(device_unrefp) struct device *d = roster_by_name(r, is->namespace, is->name);
+    if (!d)
+        read_certificate(is);
 }
 
 struct device *roster_take(struct roster *r, struct str device_text)
@@ -458,7 +482,10 @@ struct device *roster_take(struct roster *r, struct str device_text)
     if (!object)
         return NULL;
     describe(a, object, &is);
-    struct device *d = uuid_parse(is.uuid, &uuid) == 0 ? take(r, &is, &uuid) : NULL;
+    if (uuid_parse(is.uuid, &uuid) < 0)
+        return NULL;
+    read_if_new(r, &is);
+    struct device *d = take(r, &is, &uuid);
     pki_cert_free(is.certificate);
     return d;
 }
@@ -470,7 +497,7 @@ static void on_device_deleted(struct roster *r, const struct kube_event *e)
         return;
     (void) pthread_rwlock_wrlock(&r->lock);
     if (!atomic_load(&d->is_gone))
-        leave(r, d);
+        leave(r, d, /* is_deleted= */ true);
     (void) pthread_rwlock_unlock(&r->lock);
 }
 

@@ -39,9 +39,11 @@ struct device {
     _Atomic int64_t revision; /* of the Device it was read from */
     bool has_certificate;
     unsigned char certificate_hash[SHA256_BYTES]; /* of its DER */
+    unsigned char text_hash[SHA256_BYTES];        /* of spec.certificate as it was last seen */
     struct pki_public *key;                       /* NULL: no certificate yet */
     atomic_bool is_active;                        /* false: refused everywhere with 403 */
     atomic_bool is_gone;          /* deleted, or another certificate took its place */
+    atomic_bool is_deleted;       /* its uuid is nobody's any more */
     atomic_uint attestation;      /* enum attestation */
     _Atomic int64_t poll_s;       /* how often it asks for its configuration, at the most */
     _Atomic int64_t retention_s;  /* of what it sends; 0: as the server says */

@@ -132,6 +132,7 @@ TEST(deleting_revokes_at_once)
     assert_null(by_hash(&f, hash, 32));
     assert_int_equal(roster_count(f.roster), 0);
     assert_true(atomic_load(&held->is_gone)); /* whoever still talks finds out */
+    assert_true(atomic_load(&held->is_deleted));
     assert_int_equal(f.n_gone, 1);
     close_fixture(&f);
 }
@@ -145,6 +146,7 @@ TEST(another_certificate_makes_another_entry)
     CLEANUP(device_unrefp) struct device *before = by_hash(&f, old_hash, 32);
     send_device(&f, KUBE_MODIFIED, "one", UUID_A, new_certificate(&f, new_hash), "{}");
     assert_true(atomic_load(&before->is_gone));
+    assert_false(atomic_load(&before->is_deleted)); /* what it sent is still its own */
     assert_null(by_hash(&f, old_hash, 32));
     CLEANUP(device_unrefp) struct device *after = by_hash(&f, new_hash, 32);
     assert_non_null(after);
