@@ -2,6 +2,7 @@
 """`seth import-adam`: devices of Adam go on as if nothing had happened."""
 import base64
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -11,7 +12,7 @@ import uuid
 import eve
 import wire
 from adam_store import AdamStore, Redis
-from seth import Server, binary
+from seth import KUBECTLS, TOP, Server, binary
 
 API = "/apis/eve.lfedge.org/v1beta1/namespaces"
 
@@ -205,3 +206,42 @@ def test_redis_that_refuses():
         assert "refuses HGETALL" in run(f"redis://secret@127.0.0.1:{redis.port}", "--data-dir", data, code=1)
         assert "refuses SELECT" in run(f"redis://secret@127.0.0.1:{redis.port}/99", "--data-dir", data, code=1)
     assert "cannot connect" in run(f"redis://127.0.0.1:{redis.port}", "--data-dir", data, code=1)
+
+
+# ---- the manual
+
+def test_page_as_written():
+    text = (TOP / "docs/ADAM.md").read_text()
+    helps = "".join(subprocess.run([binary(), c, "--help"], capture_output=True, text=True, check=True).stdout for c in ("server", "import-adam"))
+    for option in set(re.findall(r"(--[a-z][a-z-]+)", re.sub(r"```sh\n.*?```", "", text, flags=re.S))) - {"--db-url"}:
+        assert option in helps, option
+    take, redis_take, start, tools = re.findall(r"```sh\n(.*?)```", text, re.S)
+    with directory() as top, Redis() as redis:
+        top = pathlib.Path(top)
+        store = AdamStore(top)
+        d = store.add_device()
+        (top / "run").mkdir()
+        store.write_directory().rename(top / "run/adam")
+        for file in store.write_certs().iterdir():
+            file.rename(top / "run/adam" / file.name)
+        late = store.add_device()
+        store.write_redis(redis)
+
+        def shell(script, **environment):
+            script = script.replace("/var/lib/seth", str(top / "data")).replace("localhost:6379", f"127.0.0.1:{redis.port}")
+            done = subprocess.run(["bash", "-euo", "pipefail", "-c", f'seth() {{ {binary()} "$@"; }}\n{script}'], cwd=top, capture_output=True, text=True, timeout=120,
+                                  env={**os.environ, "PATH": f"{KUBECTLS['new'].parent}:{os.environ['PATH']}", "HOME": str(top), **environment})
+            assert done.returncode == 0, (script, done.stdout, done.stderr)
+            return done.stdout
+
+        said = shell(take)
+        assert "devices: 1 can be taken over" in said and "devices: 1 taken over" in said, said
+        printed = re.findall(r"^(--device-\S+ \S+)$", said, re.M)
+        words = start.replace("/var/lib/seth", str(top / "data")).replace("\\\n", " ").split()
+        assert all(p in " ".join(words) for p in printed) and len(printed) == 6, (printed, words)
+        assert "devices: 1 taken over, 1 there already, 0 left out" in shell(redis_take)
+        with Server(*words[words.index("--device-tls-cert-file"):], data_dir=top / "data") as s:
+            polls(at(d, s))
+            polls(at(late, s))
+            listed = shell(tools.replace("https://127.0.0.1:6443", f"https://127.0.0.1:{s.port}"), KUBECONFIG=s.kubeconfig)
+            assert d.uuid in listed and late.uuid in listed, listed
