@@ -297,7 +297,8 @@ class Device:
         self.onboarding, self.identity = onboarding, identity or device_identity()
         self.serial, self.soft_serial = uuid.uuid4().hex[:12] if serial is None else serial, soft_serial
         self.uuid, self.hash, self.token = None, "", b""
-        self.signing_pem, self.ecdh = None, []             # of the controller: PEM; [(certHash, certificate)]
+        self.signing_pem, self.backup_pem, self.ecdh = None, None, []  # of the controller: PEM, PEM; [(certHash, certificate)]
+        self.refetches = False                                         # asks for them again when an answer is signed by another
         self.ecdh_identity, self.quote_identity, self.ek_identity = None, None, None
         self.tls, self.session = context(root_pem, client=self.identity), None
 
@@ -335,7 +336,21 @@ class Device:
             return answer, None
         if answer.headers.get_content_type() != PROTO:
             raise Distrust(f"content type {answer.headers.get('Content-Type')}")
-        return answer, wire.decode(message, open_envelope(answer.body, self.signing_pem))
+        return answer, wire.decode(message, self._open(answer.body))
+
+    def _open(self, container):
+        """By the known certificate. With `refetches` also by the one before it, and a controller that has changed it is asked, once: what a
+        device does in the end."""
+        try:
+            return open_envelope(container, self.signing_pem)
+        except Distrust as e:
+            if not self.refetches or "CertMiss" not in str(e):
+                raise
+        try:
+            return open_envelope(container, self.backup_pem or self.signing_pem)
+        except Distrust:
+            self.certs()
+            return open_envelope(container, self.signing_pem)
 
     # -- onboarding
 
@@ -369,7 +384,9 @@ class Device:
         for _, _, _, leaf in by_type[ECDH]:
             if not isinstance(leaf.public_key(), ec.EllipticCurvePublicKey) or leaf.public_key().curve.name != "secp256r1":
                 raise Distrust("ECDH certificate is not on P-256")
-        self.signing_pem, self.ecdh = by_type[SIGNING][0][2], [(d, leaf) for d, _, _, leaf in by_type[ECDH]]
+        if by_type[SIGNING][0][2] != self.signing_pem:
+            self.backup_pem, self.signing_pem = self.signing_pem, by_type[SIGNING][0][2]
+        self.ecdh = [(d, leaf) for d, _, _, leaf in by_type[ECDH]]
 
     def register(self, **envelope):
         payload = wire.encode("register.ZRegisterMsg", {"pemCert": base64.b64encode(self.identity.pem), "serial": self.serial, "softSerial": self.soft_serial})

@@ -26,9 +26,9 @@ def work(site, statuses):
     """One device's life; what it was answered goes to `statuses`."""
     d, tpm, app = site.onboarded(), PaperTpm(), "8c3bb3f8-0d5d-4f0c-9f8e-0e2f6a6f0001"
     d.own_certs(tpm.public_key)
+    d.refetches = True
     for i in range(N_ROUNDS):
         statuses += [d.attest_certs()[0].status, d.quote(*tpm.quote(d.nonce()))[0].status, d.store_keys([b"key %d" % i])[0].status]
-        d.certs()  # they change meanwhile
         statuses += [d.info({"ztype": "ZiDevice", "dinfo": {"machineArch": "x86_64", "ncpu": i}}).status, d.metrics().status, d.logs([entry(f"line {i}")]).status,
                      d.newlogs([entry(f"line {i}")]).status, d.app_newlogs(app, [entry("x")]).status, d.flowlog().status, d.hardwarehealth().status,
                      d.post("config", b"").status, d.ping().status]
@@ -38,6 +38,7 @@ def work(site, statuses):
 def be_restless(site, statuses):
     """A device that users switch off, delete and let back."""
     d = site.onboarded()
+    d.refetches = True
     for _ in range(N_CHANGES):
         site.annotate(d, activate="false")
         statuses.append(d.info({"ztype": 1}).status)
@@ -72,11 +73,12 @@ def test_devices_and_users_at_once():
         with concurrent.futures.ThreadPoolExecutor(32) as pool:
             user = pool.submit(use, s, site, stop)
             others = [pool.submit(be_restless, site, restless) for _ in range(N_RESTLESS)]
-            devices = [f.result() for f in [pool.submit(work, site, statuses) for _ in range(N_DEVICES)]]
-            for f in others:
-                f.result()
+            working = [pool.submit(work, site, statuses) for _ in range(N_DEVICES)]
+            concurrent.futures.wait([*others, *working])
             stop.set()
-            user.result()
+            devices = [f.result() for f in working]
+            for f in [*others, user]:
+                f.result()
             assert set(statuses) <= set(USUAL), sorted(set(statuses))
             assert set(restless) <= {*USUAL, *LOST}, sorted(set(restless))
 
