@@ -8,7 +8,8 @@
 struct records {
     struct annex_stream stream;
     struct telemetry *telemetry;
-    struct uuid device, app;
+    struct device *device; /* when it is gone, so is the stream */
+    struct uuid app;
     struct telemetry_query query;
     struct telemetry_cursor *cursor;
     struct telemetry_record record;
@@ -38,7 +39,7 @@ static enum annex_read read_more(struct annex_stream *s, struct buf *to, size_t 
         if (n < 0)
             return ANNEX_END;
         if (n == 0)
-            return r->is_following ? ANNEX_WAIT : ANNEX_END;
+            return r->is_following && !atomic_load(&r->device->is_gone) ? ANNEX_WAIT : ANNEX_END;
         lines_open(&r->lines, &r->record);
     }
     return ANNEX_MORE;
@@ -61,29 +62,19 @@ static void close_records(struct annex_stream *s)
     struct records *r = records_of(s);
     lines_done(&r->lines);
     telemetry_cursor_free(r->cursor);
+    device_unref(r->device);
     mem_free(r);
 }
 
 /* ---- the endpoints --------------------------------------------------------------------------- */
-
-/* Where what is new begins. */
-static uint64_t newest(struct telemetry *t, struct telemetry_query query)
-{
-    struct telemetry_record record = {0};
-    query.newest = 1;
-    struct telemetry_cursor *cursor = telemetry_read(t, &query);
-    const uint64_t id = telemetry_next(cursor, &record) > 0 ? record.id : 0;
-    telemetry_cursor_free(cursor);
-    return id;
-}
 
 static int answer(struct adam_call *c, enum telemetry_stream stream, const struct uuid *app)
 {
     struct records *r = NEW(struct records);
     r->stream = (struct annex_stream){read_more, wait_for_more, cancel, close_records};
     r->telemetry = c->adam->options.telemetry;
-    r->device = c->device->uuid;
-    r->query = (struct telemetry_query){.device = &r->device, .streams = 1u << stream};
+    r->device = device_ref(c->device);
+    r->query = (struct telemetry_query){.device = &r->device->uuid, .streams = 1u << stream};
     if (app) {
         r->app = *app;
         r->query.app = &r->app;
@@ -91,7 +82,7 @@ static int answer(struct adam_call *c, enum telemetry_stream stream, const struc
     r->is_following = c->request->wants_stream;
     r->is_binary = adam_wants_binary(c->request->accept);
     if (r->is_following)
-        r->query.after = newest(r->telemetry, r->query);
+        r->query.after = telemetry_last_id(r->telemetry);
     r->cursor = telemetry_read(r->telemetry, &r->query);
     *c->answer = (struct annex_answer){
         .code = 200, .content_type = r->is_binary ? ADAM_BINARY : ADAM_JSON, .stream = &r->stream};

@@ -338,6 +338,16 @@ def test_a_stream_that_nobody_reads_loses_nothing(s):
     assert seen == [f"{n}-{i}" for n in range(30) for i in range(200)]
 
 
+def test_a_stream_ends_with_its_device(s):
+    a = Adam(s)
+    d = a.device()
+    with a.stream(f"/device/{d.uuid}/logs") as lines:
+        kept(lambda: d.newlogs([entry("last words")]))
+        assert b"last words" in lines.readline()
+        a.done("DELETE", f"/device/{d.uuid}")
+        assert lines.read() == b""
+
+
 def test_a_server_that_stops_ends_its_streams():
     with Server() as own:
         a = Adam(own)
