@@ -382,13 +382,15 @@ void reports_abandon(struct reports *r)
     mem_free(r);
 }
 
-/* Everything that is known by now, without rest between two writes, each once. */
+/* Everything that is known by now, without rest between two writes, each once. What does not fit
+ * into the time is taken up by the next start. */
 static void finish(struct reports *r)
 {
     struct map_entry e;
+    int64_t end_us = reports_mono_us(r) + REPORTS_FINISH_US;
     drain_queue(r);
     look_at_changed(r);
-    for (size_t at = 0; map_next(&r->targets, &at, &e);)
+    for (size_t at = 0; reports_mono_us(r) < end_us && map_next(&r->targets, &at, &e);)
         if (((struct target *) e.value)->is_dirty)
             (void) flush(r, e.value);
     checkpoint_save(r, /* is_last= */ true);
