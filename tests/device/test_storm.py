@@ -12,7 +12,7 @@ import time
 
 import eve
 import wire
-from eve import BASE, PROTO, entry, seal
+from eve import PROTO, entry, seal
 from fleet import Site, neighbour
 from seth import TOP, Server
 
