@@ -15,18 +15,18 @@ def now(offset=0.0):
     return wire.timestamp(time.time() + offset)
 
 
-def told(answer):
-    assert answer.status == 201, answer
-
-
-def info(d, kind, member, content, at=0.0, **more):
+def told(send):
     """Sent until a busy controller takes it, as a device does."""
     def accepted():
-        answer = d.info({"ztype": kind, member: content, "atTimeStamp": now(at), **more})
+        answer = send()
         assert answer.status in (201, 503), answer
         return answer.status == 201
 
     wait_until(accepted, what="the controller to have time")
+
+
+def info(d, kind, member, content, at=0.0):
+    told(lambda: d.info({"ztype": kind, member: content, "atTimeStamp": now(at)}))
 
 
 def app_info(d, app, state, at=0.0, **more):
@@ -126,7 +126,7 @@ def test_a_configuration_is_delivered_accepted_and_applied(s):
     config = status(s, "devices", name)["config"]
     assert config["hash"] == known and config["fetchedAt"], config
     assert condition(s, "devices", name, "ConfigApplied")["status"] == "Unknown"
-    told(d.metrics({"dm": {"last_received_config": now(), "last_processed_config": now(),
+    told(lambda: d.metrics({"dm": {"last_received_config": now(), "last_processed_config": now(),
                            "deviceMemory": {"memoryMB": 4096, "allocated_eveMB": 1024}}}))
     wait_condition(s, "devices", name, "ConfigApplied", "True")
     assert status(s, "devices", name)["allocatable"]["memory"] == "3Gi"
@@ -275,7 +275,7 @@ def test_status_is_not_written_without_news():
         mine = Site(s)
         d = mine.onboarded()
         for _ in range(2):
-            told(d.info({"ztype": "ZiDevice", "dinfo": {"ncpu": 2}, "atTimeStamp": now()}))
+            info(d, "ZiDevice", "dinfo", {"ncpu": 2})
         wait_until(lambda: "capacity" in mine.object(d)["status"], what="the capacity")
         settled = [None, 0]
 
@@ -286,9 +286,9 @@ def test_status_is_not_written_without_news():
 
         wait_until(is_settled, what="the status to settle")
         for i in range(20):
-            told(d.info({"ztype": "ZiDevice", "dinfo": {"ncpu": 2}, "atTimeStamp": now(i)}))
-            told(d.metrics({"dm": {}}))
-        told(d.info({"ztype": "ZiDevice", "dinfo": {"ncpu": 3}, "atTimeStamp": now(30)}))
+            info(d, "ZiDevice", "dinfo", {"ncpu": 2}, at=i)
+            told(lambda: d.metrics({"dm": {}}))
+        info(d, "ZiDevice", "dinfo", {"ncpu": 3}, at=30)
         n_writes = 0
         for e in s.watch(f"{mine.path('devices')}?watch=true&resourceVersion={settled[0]}&timeoutSeconds=60"):
             n_writes += 1
