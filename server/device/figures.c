@@ -65,37 +65,78 @@ static void write_streams(struct buf *b, const struct telemetry_stats *t)
     }
 }
 
-static void collect(void *ctx, struct buf *b)
+struct value {
+    const char *name, *help;
+    enum metric_type type;
+    double value;
+};
+
+static void write_values(struct buf *b, const struct value *values, size_t n)
 {
-    struct figures *f = ctx;
-    struct telemetry_stats t;
-    telemetry_stats(f->api->telemetry, &t);
-    write_streams(b, &t);
-    const struct {
-        const char *name, *help;
-        enum metric_type type;
-        double value;
-    } values[] = {
-        {"seth_devices", "Devices in the roster.", METRIC_GAUGE,
-         (double) roster_count(f->api->roster)},
-        {"seth_telemetry_refused_total", "Records refused: the disk was full or behind.",
-         METRIC_COUNTER, (double) t.n_refused},
-        {"seth_telemetry_damaged_total", "Records found damaged.", METRIC_COUNTER,
-         (double) t.n_damaged},
-        {"seth_telemetry_expired_total", "Records removed by retention.", METRIC_COUNTER,
-         (double) t.n_expired},
-        {"seth_telemetry_syncs_total", "Times the disk was waited for.", METRIC_COUNTER,
-         (double) t.n_syncs},
-        {"seth_telemetry_segments", "Segment files.", METRIC_GAUGE, (double) t.n_segments},
-        {"seth_telemetry_disk_bytes", "Bytes of segment files.", METRIC_GAUGE,
-         (double) t.disk_bytes},
-        {"seth_telemetry_queued_bytes", "Bytes waiting to be written.", METRIC_GAUGE,
-         (double) t.queued_bytes},
-    };
-    for (size_t i = 0; i < N_ELEMENTS(values); i++) {
+    for (size_t i = 0; i < n; i++) {
         metrics_write_head(b, values[i].name, values[i].help, values[i].type);
         metrics_write_value(b, values[i].name, NULL, values[i].value);
     }
+}
+
+static void collect_telemetry(struct buf *b, const struct telemetry_stats *t)
+{
+    const struct value values[] = {
+        {"seth_telemetry_refused_total", "Records refused: the disk was full or behind.",
+         METRIC_COUNTER, (double) t->n_refused},
+        {"seth_telemetry_damaged_total", "Records found damaged.", METRIC_COUNTER,
+         (double) t->n_damaged},
+        {"seth_telemetry_expired_total", "Records removed by retention.", METRIC_COUNTER,
+         (double) t->n_expired},
+        {"seth_telemetry_syncs_total", "Times the disk was waited for.", METRIC_COUNTER,
+         (double) t->n_syncs},
+        {"seth_telemetry_segments", "Segment files.", METRIC_GAUGE, (double) t->n_segments},
+        {"seth_telemetry_disk_bytes", "Bytes of segment files.", METRIC_GAUGE,
+         (double) t->disk_bytes},
+        {"seth_telemetry_queued_bytes", "Bytes waiting to be written.", METRIC_GAUGE,
+         (double) t->queued_bytes},
+    };
+    write_streams(b, t);
+    write_values(b, values, N_ELEMENTS(values));
+}
+
+static void collect_reports(struct buf *b, const struct reports_stats *r)
+{
+    const struct value values[] = {
+        {"seth_reports_taken_total", "Messages worked into statuses.", METRIC_COUNTER,
+         (double) r->n_taken},
+        {"seth_reports_bad_total", "Messages that could not be read.", METRIC_COUNTER,
+         (double) r->n_bad},
+        {"seth_reports_foreign_total", "Messages about objects that are not the device's.",
+         METRIC_COUNTER, (double) r->n_foreign},
+        {"seth_reports_stale_total", "Messages older than what was known.", METRIC_COUNTER,
+         (double) r->n_stale},
+        {"seth_reports_missed_total", "Messages that found no room and were read again.",
+         METRIC_COUNTER, (double) r->n_missed},
+        {"seth_reports_writes_total", "Statuses written.", METRIC_COUNTER, (double) r->n_writes},
+        {"seth_reports_write_failures_total", "Statuses that could not be written at once.",
+         METRIC_COUNTER, (double) r->n_failures},
+        {"seth_reports_events_total", "Events recorded.", METRIC_COUNTER, (double) r->n_events},
+        {"seth_reports_events_shed_total", "Events of devices that caused too many.",
+         METRIC_COUNTER, (double) r->n_events_shed},
+        {"seth_reports_queued_bytes", "Bytes of messages waiting to be worked in.", METRIC_GAUGE,
+         (double) r->n_queued_bytes},
+    };
+    write_values(b, values, N_ELEMENTS(values));
+}
+
+static void collect(void *ctx, struct buf *b)
+{
+    struct figures *f = ctx;
+    struct telemetry_stats telemetry;
+    struct reports_stats reports;
+    const struct value devices = {"seth_devices", "Devices in the roster.", METRIC_GAUGE,
+                                  (double) roster_count(f->api->roster)};
+    telemetry_stats(f->api->telemetry, &telemetry);
+    reports_stats(f->api->reports, &reports);
+    write_values(b, &devices, 1);
+    collect_telemetry(b, &telemetry);
+    collect_reports(b, &reports);
 }
 
 struct figures *figures_new(struct metrics *m, struct device_api *api)
