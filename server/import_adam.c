@@ -193,6 +193,9 @@ static int import(struct import *m, const char *from, bool is_dry_run, bool *ret
     if (r < 0)
         return r;
     t.client = m->client;
+    t.adam_cert_hash = t.our_cert_hash = STR("");
+    if (m->certs)
+        adam_certs_hashes(m->certs, &t.adam_cert_hash, &t.our_cert_hash);
     adam_take_over(&t, &store);
     print_summary(&t, is_dry_run);
     *ret_is_whole = !t.onboards.n_left_out && !t.devices.n_left_out && !t.are_options_bad;

@@ -12,6 +12,9 @@ struct adam_certs;
 /* Reads and checks; nothing is written. Failure: negative errno and *ret_error (heap). */
 int adam_certs_read(struct arena *a, const char *directory, struct adam_certs **ret,
                     char **ret_error);
+/* How Adam calls its encryption certificate (32 bytes, or the first 16), and how the server does.
+ */
+void adam_certs_hashes(const struct adam_certs *c, struct str *ret_adams, struct str *ret_ours);
 /* Writes them and their roots; *ret_options: what the server is to be started with, in lines. */
 int adam_certs_write(struct adam_certs *c, const char *data_dir, struct str *ret_options,
                      char **ret_error);

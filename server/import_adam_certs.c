@@ -12,6 +12,8 @@
 #include "pki/file.h"
 
 #define ROOTS_FILE "device-roots.pem"
+#define END_OF_CERT "-----END CERTIFICATE-----"
+#define OUR_HASH_BYTES 16
 
 /* As Adam calls them, and the options that take them. */
 static const struct role {
@@ -23,6 +25,7 @@ static const struct role {
     {"signing", "device-signing-cert-file", "device-signing-key-file", true},
     {"encrypt", "device-ecdh-cert-file", "device-ecdh-key-file", true},
 };
+#define ENCRYPT 2
 
 struct pair {
     struct buf cert, key; /* as they stand in the files */
@@ -146,6 +149,20 @@ int adam_certs_read(struct arena *a, const char *directory, struct adam_certs **
     else
         *ret = c;
     return r;
+}
+
+/* Adam's is over the PEM as it stands in the file, without the end of its last line. */
+void adam_certs_hashes(const struct adam_certs *c, struct str *ret_adams, struct str *ret_ours)
+{
+    const struct pair *p = &c->pairs[ENCRYPT];
+    unsigned char hash[SHA256_BYTES];
+    const ptrdiff_t end = str_find_str(buf_str(&p->cert), STR(END_OF_CERT));
+    const struct str first =
+        str_sub(buf_str(&p->cert), 0, (size_t) MAX(end, 0) + sizeof(END_OF_CERT) - 1);
+    pki_sha256(str_trim(first), hash);
+    *ret_adams = arena_str(c->arena, str_range((const char *) hash, sizeof(hash)));
+    pki_sha256(pki_cert_pem(c->arena, p->chain.certs[0]), hash);
+    *ret_ours = arena_str(c->arena, str_range((const char *) hash, OUR_HASH_BYTES));
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include "adam/objects.h"
 #include "adam/takeover_internal.h"
 #include "base/uuid.h"
+#include "protobuf/message.h"
 #include "roster/state.h"
 
 /* Digits of the certificate's digest in the name of its Device. */
@@ -153,6 +154,22 @@ static int put_device(struct adam_takeover *t, struct arena *a, const struct tak
     return r < 0 ? r : 1;
 }
 
+/* The key is the same, so what was encrypted with it stays as it is. Returns how many parts are
+ * encrypted with another one. */
+static size_t relabel(const struct adam_takeover *t, Eve__Config__EdgeDevConfig *config)
+{
+    size_t n_foreign = 0;
+    for (size_t i = 0; i < config->n_ciphercontexts; i++) {
+        Eve__Common__CipherContext *context = config->ciphercontexts[i];
+        const struct str hash = pb_bytes(context->controllercerthash);
+        if (hash.n && str_starts_with(t->adam_cert_hash, hash))
+            context->controllercerthash = pb_data(t->our_cert_hash);
+        else if (!t->our_cert_hash.n || !str_eq(hash, t->our_cert_hash))
+            n_foreign++;
+    }
+    return n_foreign;
+}
+
 static int take_device(struct adam_takeover *t, struct arena *a,
                        const struct adam_stored_device *stored, struct str *ret_reason)
 {
@@ -160,6 +177,11 @@ static int take_device(struct adam_takeover *t, struct arena *a,
     int r = stored->problem.p ? -EINVAL : taken_device_read(a, stored, &d, ret_reason);
     if (stored->problem.p)
         *ret_reason = stored->problem;
+    if (r == 0 && relabel(t, d.config))
+        say(t, a,
+            "%.*s: parts of its configuration are encrypted with a certificate that does not "
+            "come along (--certs): the device cannot read them",
+            STR_ARG(stored->where));
     if (r == 0)
         r = t->client ? put_device(t, a, &d, ret_reason) : 1;
     taken_device_done(&d);

@@ -14,6 +14,9 @@ struct adam_count {
 struct adam_takeover {
     struct kube_client *client; /* NULL: everything is looked at and nothing written */
     struct str namespace;
+    /* How Adam and how this server call one encryption certificate in configurations; empty: it
+     * does not come along. */
+    struct str adam_cert_hash, our_cert_hash;
     /* A line for people, without its end. */
     void (*say)(void *ctx, struct str line);
     void *ctx;

@@ -92,6 +92,29 @@ def test_keys_and_tokens_are_kept():
             assert [c["cert"] for c in wire.decode("attest.ZAttestReq", state["certificates"])["certs"]] == [d.ecdh_identity.pem, d.quote_identity.pem]
 
 
+def test_encrypted_parts_can_still_be_read():
+    """Adam names its certificate by a hash without the newline at its end, and by no other does the device find the key."""
+    with directory() as top:
+        top = pathlib.Path(top)
+        store = AdamStore(top)
+        d = store.add_device()
+        encrypt, iv, plain = store.pairs["encrypt"], os.urandom(16), b"user data"
+        key = eve.shared_key(d.ecdh_identity.key, encrypt.key.public_key())
+        sealed = subprocess.run(["openssl", "enc", "-aes-256-cfb", "-K", key.hex(), "-iv", iv.hex()], input=plain, capture_output=True, check=True).stdout
+        config = {"id": {"uuid": d.uuid, "version": "5"},
+                  "cipherContexts": [{"contextId": "c", "hashScheme": 1, "keyExchangeScheme": 1, "encryptionScheme": 1,
+                                      "deviceCertHash": d.ecdh_identity.pem_hash[:16], "controllerCertHash": eve.sha256(encrypt.pem.strip())[:16]}],
+                  "datastores": [{"id": str(uuid.uuid4()), "cipherData": {"cipherContextId": "c", "initialValue": iv, "cipherData": sealed, "clearTextSha256": eve.sha256(plain)}}]}
+        store.devices[d.uuid]["DEVICE_CONFIGS"] = wire.encode("config.EdgeDevConfig", config)
+        adam = store.write_directory()
+        assert "the device cannot read them" in run(adam, "--data-dir", top / "data", "--dry-run")
+        said = run(adam, "--data-dir", top / "data", "--certs", store.write_certs())
+        assert "cannot read" not in said, said
+        with Server(*[w for o in re.findall(r"^(--device-\S+) (\S+)$", said, re.M) for w in o], data_dir=top / "data") as s:
+            got = polls(at(d, s))
+            assert d.decrypt(got, got["datastores"][0]["cipherData"]) == plain
+
+
 def test_done_again_it_changes_nothing():
     with directory() as top:
         top = pathlib.Path(top)
