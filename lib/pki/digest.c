@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 
 #include "pki/openssl.h"
+
+#define WIFI_ROUNDS 4096
+#define WIFI_PASSPHRASE_MAX 63
+#define WIFI_SSID_MAX 32
 
 /* Fetched once: each fetch by name takes locks all threads share. */
 static struct {
@@ -40,6 +45,17 @@ void pki_sha512(struct str data, unsigned char out[SHA512_BYTES])
 void pki_sha1(struct str data, unsigned char out[20])
 {
     digest(&digests.sha1, data, out);
+}
+
+int pki_wifi_key(struct str passphrase, struct str ssid, unsigned char out[WIFI_KEY_BYTES])
+{
+    pthread_once(&digests.once, fetch_digests);
+    if (passphrase.n > WIFI_PASSPHRASE_MAX || ssid.n > WIFI_SSID_MAX)
+        return -EINVAL;
+    return PKCS5_PBKDF2_HMAC(passphrase.p, (int) passphrase.n, (const unsigned char *) ssid.p,
+                             (int) ssid.n, WIFI_ROUNDS, digests.sha1, WIFI_KEY_BYTES, out) == 1
+               ? 0
+               : -EINVAL;
 }
 
 struct str pki_hex(struct arena *a, const unsigned char *p, size_t n)

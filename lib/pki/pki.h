@@ -11,6 +11,9 @@ void pki_sha256(struct str data, unsigned char out[SHA256_BYTES]);
 void pki_sha512(struct str data, unsigned char out[SHA512_BYTES]);
 /* SHA-1 is for the WebSocket handshake alone (RFC 6455 4.2.2). */
 void pki_sha1(struct str data, unsigned char out[20]);
+/* The key of WPA-PSK as wpa_passphrase derives it (IEEE 802.11, J.4). Slow by design. -EINVAL. */
+#define WIFI_KEY_BYTES 32
+int pki_wifi_key(struct str passphrase, struct str ssid, unsigned char out[WIFI_KEY_BYTES]);
 struct str pki_hex(struct arena *a, const unsigned char *p, size_t n);
 
 struct pki_key;  /* a private key */
