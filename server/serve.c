@@ -525,6 +525,9 @@ static void close_parts(struct server *s)
     listener_free(s->listener);
     loop_timer_free(s->stop_timer);
     api_server_close(s->door);
+    settle_loops(
+        s); /* streams that were being read are closed now: what they read from goes next */
+    api_server_settle(s->door);
     devices_stop(&s->devices);
     workers_settle(s->security.workers); /* their calls write, and answer to loops */
     if (s->store)

@@ -173,6 +173,11 @@ void api_server_close(struct api_server *s)
         annex_drain(&s->doors[i]);
         http_server_free(s->doors[i].http);
     }
+    api_server_settle(s);
+}
+
+void api_server_settle(struct api_server *s)
+{
     if (s)
         workers_settle(s->annex_workers);
 }

@@ -37,5 +37,7 @@ void api_server_drain(struct api_server *s, void (*on_drained)(void *arg), void 
 /* Ends at once what is left. After the loops have stopped; they are to settle afterwards, and so is
  * the store before them, since calls under way still answer to us. NULL allowed. */
 void api_server_close(struct api_server *s);
+/* Waits for what annexes still close; the loops have settled in between. NULL allowed. */
+void api_server_settle(struct api_server *s);
 /* After that. NULL allowed. */
 void api_server_free(struct api_server *s);

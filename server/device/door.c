@@ -300,6 +300,7 @@ void device_on_request(void *ctx, struct http_exchange *x)
     c->source = r->peer->address;
     c->request_id = http_request_header(r, STR("x-request-id"));
     int status = route_find(r->path, r->method, &v->route);
+    c->endpoint = v->route.endpoint;
     c->is_v1 = v->route.is_v1;
     c->app = v->route.app;
     if (status) {

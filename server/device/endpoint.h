@@ -36,8 +36,11 @@ struct device_api {
 
 enum device_answer_kind { ANSWER_PLAIN, ANSWER_SEALED };
 
+struct endpoint;
+
 struct device_call {
     struct device_api *api;
+    const struct endpoint *endpoint;
     struct arena *arena;      /* its own: outlives the exchange */
     struct device *device;    /* who signed; NULL where the endpoint needs none */
     struct envelope envelope; /* of v2 */
@@ -48,6 +51,7 @@ struct device_call {
     struct str method, path;
     struct pki_cert *certificate; /* v1: the client certificate; NULL otherwise */
     bool is_v1;
+    int64_t device_us; /* the time a report says it is of; 0: none */
 
     /* The answer. */
     int status;

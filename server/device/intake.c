@@ -12,6 +12,9 @@
 #include "eve/newlog.h"
 #include "json/json.h"
 
+/* A message larger than this is read on a worker. */
+#define LARGE_MESSAGE_BYTES ((size_t) 64 * 1024)
+
 /* ---- putting it on disk --------------------------------------------------------------------- */
 
 static void refuse_unkept(struct device_call *c, int64_t error)
@@ -59,12 +62,6 @@ static void keep(struct device_visit *v, int64_t device_us)
                                           .device_us = device_us,
                                           .bytes = c->payload};
     telemetry_append(c->api->telemetry, &v->record, v->door->loop, on_kept, v);
-}
-
-static void refuse(struct device_visit *v, const char *what)
-{
-    (void) device_refuse(&v->call, 422, "%s", what);
-    device_visit_answer(v);
 }
 
 /* ---- messages ------------------------------------------------------------------------------- */
@@ -115,13 +112,30 @@ static bool read_message(struct device_call *c, enum telemetry_stream stream, in
     }
 }
 
+int device_check_message(struct device_call *c)
+{
+    if (read_message(c, c->endpoint->stream, &c->device_us))
+        return 0;
+    return device_refuse(c, 422, "the body is not the message of this endpoint");
+}
+
 void device_visit_keep_message(struct device_visit *v)
 {
-    int64_t device_us = 0;
-    if (read_message(&v->call, v->route.endpoint->stream, &device_us))
-        keep(v, device_us);
+    keep(v, v->call.device_us);
+}
+
+/* Most are small; one of many thousand values would keep the loop from others. */
+void device_visit_take_message(struct device_visit *v)
+{
+    if (v->call.payload.n > LARGE_MESSAGE_BYTES) {
+        device_visit_run(v);
+        return;
+    }
+    (void) device_check_message(&v->call);
+    if (v->call.status)
+        device_visit_answer(v);
     else
-        refuse(v, "the body is not the message of this endpoint");
+        device_visit_keep_message(v);
 }
 
 /* On a worker: what it holds may be a thousand times what was sent. */

@@ -4,7 +4,10 @@
 
 #include "device/visit.h"
 
-/* A protobuf message of the endpoint's stream. */
+/* A protobuf message of the endpoint's stream: taken (endpoint.begin), read, perhaps on a worker
+ * (run), kept (finish). */
+void device_visit_take_message(struct device_visit *v);
+int device_check_message(struct device_call *c);
 void device_visit_keep_message(struct device_visit *v);
 /* A compressed log. */
 device_handler device_check_gzip;

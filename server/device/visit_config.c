@@ -3,6 +3,9 @@
 #include "device/config.h"
 #include "device/visit.h"
 
+/* A hash and a token: what is larger is nothing a device sends, and would only keep the loop. */
+#define REQUEST_MAX_BYTES ((size_t) 64 * 1024)
+
 static void answer_unchanged(struct device_visit *v)
 {
     v->call.status = 304;
@@ -21,7 +24,9 @@ void device_visit_config(struct device_visit *v)
     struct device_call *c = &v->call;
     struct device_config *config = NULL;
     const Eve__Config__ConfigRequest *q =
-        PB_UNPACK(c->arena, eve__config__config_request, c->payload);
+        c->payload.n <= REQUEST_MAX_BYTES
+            ? PB_UNPACK(c->arena, eve__config__config_request, c->payload)
+            : NULL;
     if (!q) {
         (void) device_refuse(c, 422, "the body is no ConfigRequest");
         device_visit_answer(v);

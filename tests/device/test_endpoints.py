@@ -235,6 +235,16 @@ def test_unknown_fields_and_values(s):
     assert d.send("POST", d.path("info"), eve.seal(d.identity, b"") + more).status == 201  # and in the envelope
 
 
+def test_large_messages(s):
+    """Read on a thread of their own; what a device asks with is small."""
+    d = site(s).onboarded()
+    large = wire.encode("info.ZInfoMsg", {"ztype": 1, "dinfo": {"machineArch": "x" * 1_000_000}})
+    accepted(d.post("info", large))
+    assert d.post("info", large[:-10]).status == 422
+    assert [len(line["message"]["dinfo"]["machineArch"]) for line in site(s).read(d, "info")] == [1_000_000]
+    assert d.post("config", wire.encode("config.ConfigRequest", {"configHash": "x" * 100_000})).status == 422
+
+
 def test_empty_messages(s):
     d = site(s).onboarded()
     for action in ("info", "metrics", "logs", "flowlog", "hardwarehealth"):
