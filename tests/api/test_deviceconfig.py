@@ -9,6 +9,7 @@ import yaml
 
 from expect import MERGE, applied, apply, managers, refused
 from fleet import shared_site as site
+from good import good
 from seth import TOP, unique
 
 API = "eve.lfedge.org/v1beta1"
@@ -214,6 +215,12 @@ def test_a_full_configuration_comes_back_and_reaches_a_device(s):
     app = response["config"]["apps"][1]
     assert set(app) == {field for message, field in table() if message == "AppInstanceConfig"} and "?" not in app
     assert app["volumeRefList"][1]["generationCount"] == 9007199254740995 and app["displayname"] == "displayname 2"
+
+
+def test_a_configuration_that_devices_take_is_taken(s):
+    ns, name = s.namespace(), unique("d")
+    made = s.ok("POST", path(ns) + "?fieldValidation=Strict", deviceconfig(name, good()))
+    assert made["spec"]["config"] == good()
 
 
 # ---- kubectl explain ------------------------------------------------------------------------
