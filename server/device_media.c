@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "device/bootstrap_config.h"
@@ -70,18 +71,6 @@ static void media_done(struct media *m)
     arena_free(m->arena);
 }
 
-static int PRINTF_LIKE(3, 4) fail(struct media *m, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    mem_free(m->error);
-    m->error = buf_take(&b);
-    return code;
-}
-
 static struct str text(const struct media *m, const char *option)
 {
     return str_of(option_text(m->options, option));
@@ -118,14 +107,14 @@ static int read_server(struct media *m)
     else
         is_ok = is_ok && is_host(host);
     if (!is_ok || !(is_host(host) || is_address(m->arena, host)))
-        return fail(m, -EINVAL,
-                    "--server: '%.*s' is not where devices reach the server, as in "
-                    "ctl.example.org:8443",
-                    STR_ARG(server));
+        return error_set(&m->error, -EINVAL,
+                         "--server: '%.*s' is not where devices reach the server, as in "
+                         "ctl.example.org:8443",
+                         STR_ARG(server));
     struct str ip = text(m, "ip");
     if (ip.n && (!is_address(m->arena, ip) || is_address(m->arena, host)))
-        return fail(m, -EINVAL, "--ip: '%.*s' must be an address, and --server then a name",
-                    STR_ARG(ip));
+        return error_set(&m->error, -EINVAL,
+                         "--ip: '%.*s' must be an address, and --server then a name", STR_ARG(ip));
     m->host = host;
     m->server = server;
     return 0;
@@ -169,17 +158,18 @@ static int read_onboard(struct media *m)
     if (!cert[0] && !key[0])
         return make_onboard(m);
     if (!cert[0] || !key[0])
-        return fail(m, -EINVAL, "--onboard-cert and --onboard-key go together");
+        return error_set(&m->error, -EINVAL, "--onboard-cert and --onboard-key go together");
     int r = pki_cert_load(cert, &m->cert);
     if (r < 0)
-        return fail(m, r, "--onboard-cert: %s: %s", cert, log_errno_text(r));
+        return error_set(&m->error, r, "--onboard-cert: %s: %s", cert, log_errno_text(r));
     r = pki_key_load(key, &m->key);
     if (r < 0)
-        return fail(m, r, "--onboard-key: %s: %s", key, log_errno_text(r));
+        return error_set(&m->error, r, "--onboard-key: %s: %s", key, log_errno_text(r));
     if (!pki_key_is_p256(m->key))
-        return fail(m, -EINVAL, "--onboard-key: %s: devices can only use a key on P-256", key);
+        return error_set(&m->error, -EINVAL,
+                         "--onboard-key: %s: devices can only use a key on P-256", key);
     if (!pki_key_fits(m->key, m->cert))
-        return fail(m, -EINVAL, "--onboard-key: %s is not the key of %s", key, cert);
+        return error_set(&m->error, -EINVAL, "--onboard-key: %s is not the key of %s", key, cert);
     m->key_pem = pki_key_pem(m->arena, m->key);
     return 0;
 }
@@ -198,10 +188,11 @@ static int check_overwrite(struct media *m)
         return 0;
     if (pki_key_load(path, &there) == 0 && pki_key_fits(there, m->cert))
         return 0;
-    return fail(m, -EEXIST,
-                "%s is there already; use it (--onboard-cert, --onboard-key), or overwrite it with "
-                "--force",
-                path);
+    return error_set(
+        &m->error, -EEXIST,
+        "%s is there already; use it (--onboard-cert, --onboard-key), or overwrite it with "
+        "--force",
+        path);
 }
 
 /* ---- the first configuration ---------------------------------------------------------------- */
@@ -218,7 +209,8 @@ static int make_bootstrap(struct media *m)
                                   .domain = text(m, "domain")};
     if (!option_is_given(o, "bootstrap"))
         return port.address.n
-                   ? fail(m, -EINVAL, "--address is for the first configuration: add --bootstrap")
+                   ? error_set(&m->error, -EINVAL,
+                               "--address is for the first configuration: add --bootstrap")
                    : 0;
     struct controller_certs_options options = {
         .data_dir = option_text(o, "data-dir"),
@@ -266,7 +258,8 @@ static int write_files(struct media *m)
                     ? pki_file_write(file_in(m, files[i].name), files[i].content, files[i].mode)
                     : 0;
         if (r < 0)
-            return fail(m, r, "cannot write %s: %s", file_in(m, files[i].name), log_errno_text(r));
+            return error_set(&m->error, r, "cannot write %s: %s", file_in(m, files[i].name),
+                             log_errno_text(r));
     }
     return 0;
 }
@@ -274,7 +267,8 @@ static int write_files(struct media *m)
 static int make_directory(struct media *m)
 {
     if (mkdir(m->dir, 0700) < 0 && errno != EEXIST)
-        return fail(m, -errno, "cannot make the directory %s: %s", m->dir, log_errno_text(-errno));
+        return error_set(&m->error, -errno, "cannot make the directory %s: %s", m->dir,
+                         log_errno_text(-errno));
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "api/codec.h"
 #include "base/alloc.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "bootstrap.h"
 #include "vault.h"
@@ -54,18 +55,6 @@ static void import_done(struct import *m)
     arena_free(m->arena);
 }
 
-static int PRINTF_LIKE(3, 4) fail(struct import *m, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    mem_free(m->error);
-    m->error = buf_take(&b);
-    return code;
-}
-
 /* ---- our store, as the server opens it ------------------------------------------------------- */
 
 static int make_directories(struct import *m, const char *data_dir)
@@ -73,8 +62,8 @@ static int make_directories(struct import *m, const char *data_dir)
     const char *const paths[] = {data_dir, arena_printf(m->arena, "%s/pki", data_dir).p};
     for (size_t i = 0; i < N_ELEMENTS(paths); i++)
         if (mkdir(paths[i], 0700) < 0 && errno != EEXIST)
-            return fail(m, -errno, "cannot make the directory %s: %s", paths[i],
-                        log_errno_text(-errno));
+            return error_set(&m->error, -errno, "cannot make the directory %s: %s", paths[i],
+                             log_errno_text(-errno));
     return 0;
 }
 
@@ -96,7 +85,7 @@ static int open_store(struct import *m, const char *data_dir)
                                 .clock = &clock_system},
         &m->store, &m->error);
     if (r == -EBUSY)
-        return fail(m, r, "a server runs on %s: stop it first", data_dir);
+        return error_set(&m->error, r, "a server runs on %s: stop it first", data_dir);
     return r;
 }
 
@@ -112,14 +101,14 @@ static int make_namespace(struct import *m, struct str name)
     status_init(&st, m->arena);
     int result = kube_request(m->client, m->arena, &r, NULL, &st);
     if (result != -ENOENT)
-        return result < 0 ? fail(m, result, "%.*s", STR_ARG(st.message)) : 0;
+        return result < 0 ? error_set(&m->error, result, "%.*s", STR_ARG(st.message)) : 0;
     (void) json_set(m->arena, &metadata, STR("name"), json_string(name));
     (void) json_set(m->arena, &object, STR("metadata"), metadata);
     r.verb = VERB_CREATE;
     r.name = STR_NONE;
     r.body = &object;
     result = kube_request(m->client, m->arena, &r, NULL, &st);
-    return result < 0 ? fail(m, result, "--namespace: %.*s", STR_ARG(st.message)) : 0;
+    return result < 0 ? error_set(&m->error, result, "--namespace: %.*s", STR_ARG(st.message)) : 0;
 }
 
 static int open_ours(struct import *m, struct str namespace)

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "import_adam.h"
 #include "pki/chain.h"
@@ -39,17 +40,6 @@ struct adam_certs {
     struct pki_chain roots;
 };
 
-static int PRINTF_LIKE(3, 4) fail(char **ret_error, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    *ret_error = buf_take(&b);
-    return code;
-}
-
 static void forget(struct buf *b)
 {
     if (b->p)
@@ -76,7 +66,8 @@ void adam_certs_free(struct adam_certs *c)
 static int read_one(const char *path, struct buf *to, char **ret_error)
 {
     const int r = pki_file_read(path, to);
-    return r < 0 ? fail(ret_error, r, "--certs: cannot read %s: %s", path, log_errno_text(r)) : 0;
+    return r < 0 ? error_set(ret_error, r, "--certs: cannot read %s: %s", path, log_errno_text(r))
+                 : 0;
 }
 
 static int read_pair(struct adam_certs *c, const char *directory, size_t i, char **ret_error)
@@ -90,15 +81,15 @@ static int read_pair(struct adam_certs *c, const char *directory, size_t i, char
     if (r < 0)
         return r;
     if (pki_chain_parse(buf_str(&p->cert), &p->chain) < 0)
-        return fail(ret_error, -EINVAL, "--certs: %s is no certificate in PEM", cert);
+        return error_set(ret_error, -EINVAL, "--certs: %s is no certificate in PEM", cert);
     if (pki_key_parse(buf_str(&p->key), &p->parsed_key) < 0)
-        return fail(ret_error, -EINVAL, "--certs: %s is no private key in PEM", key);
+        return error_set(ret_error, -EINVAL, "--certs: %s is no private key in PEM", key);
     if (!pki_key_fits(p->parsed_key, p->chain.certs[0]))
-        return fail(ret_error, -EINVAL, "--certs: %s is not the key of %s", key, cert);
+        return error_set(ret_error, -EINVAL, "--certs: %s is not the key of %s", key, cert);
     if (roles[i].is_signed && !pki_key_is_p256(p->parsed_key))
-        return fail(ret_error, -EINVAL,
-                    "--certs: %s is not on the curve P-256, which devices and this server need",
-                    key);
+        return error_set(
+            ret_error, -EINVAL,
+            "--certs: %s is not on the curve P-256, which devices and this server need", key);
     return 0;
 }
 
@@ -110,9 +101,9 @@ static int read_roots(struct adam_certs *c, const char *directory, char **ret_er
     const char *path = arena_printf(c->arena, "%s/root-certificate.pem", directory).p;
     const int r = pki_file_read(path, &text);
     if (r < 0 && r != -ENOENT)
-        return fail(ret_error, r, "--certs: cannot read %s: %s", path, log_errno_text(r));
+        return error_set(ret_error, r, "--certs: cannot read %s: %s", path, log_errno_text(r));
     if (pki_chain_parse(r == 0 ? buf_str(&text) : buf_str(&c->pairs[0].cert), &c->roots) < 0)
-        return fail(ret_error, -EINVAL, "--certs: %s is no certificate in PEM", path);
+        return error_set(ret_error, -EINVAL, "--certs: %s is no certificate in PEM", path);
     return 0;
 }
 
@@ -124,10 +115,11 @@ static int check_trust(const struct adam_certs *c, char **ret_error)
         const char *reason = NULL;
         if (roles[i].is_signed &&
             pki_chain_verify(&c->pairs[i].chain, &c->roots, now_s, &between, &reason) < 0)
-            return fail(ret_error, -EKEYREJECTED,
-                        "--certs: devices do not trust %s.pem: %s; put the root-certificate.pem "
-                        "that they have beside it",
-                        roles[i].name, reason);
+            return error_set(
+                ret_error, -EKEYREJECTED,
+                "--certs: devices do not trust %s.pem: %s; put the root-certificate.pem "
+                "that they have beside it",
+                roles[i].name, reason);
     }
     return 0;
 }
@@ -170,7 +162,7 @@ void adam_certs_hashes(const struct adam_certs *c, struct str *ret_adams, struct
 static int write_one(const char *path, struct str content, unsigned mode, char **ret_error)
 {
     const int r = pki_file_write(path, content, mode | PKI_FILE_FOR_DIRECTORY_OWNER);
-    return r < 0 ? fail(ret_error, r, "cannot write %s: %s", path, log_errno_text(r)) : 0;
+    return r < 0 ? error_set(ret_error, r, "cannot write %s: %s", path, log_errno_text(r)) : 0;
 }
 
 static bool has(const struct pki_chain *chain, const struct pki_cert *cert)
@@ -193,9 +185,9 @@ static int write_roots(const struct adam_certs *c, const char *data_dir, char **
     const char *path = arena_printf(c->arena, "%s/pki/" ROOTS_FILE, data_dir).p;
     const int r = pki_file_read(path, &text);
     if (r < 0 && r != -ENOENT)
-        return fail(ret_error, r, "cannot read %s: %s", path, log_errno_text(r));
+        return error_set(ret_error, r, "cannot read %s: %s", path, log_errno_text(r));
     if (r == 0 && pki_chain_parse(buf_str(&text), &there) < 0)
-        return fail(ret_error, -EINVAL, "%s is no list of certificates in PEM", path);
+        return error_set(ret_error, -EINVAL, "%s is no list of certificates in PEM", path);
     for (size_t i = 0; i < c->roots.n; i++)
         if (!has(&there, c->roots.certs[i]))
             buf_append_str(&text, pki_cert_pem(c->arena, c->roots.certs[i]));

@@ -9,6 +9,7 @@
 
 #include "adam/store.h"
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/log.h"
 
 static const char *const part_files[ADAM_PARTS] = {
@@ -72,17 +73,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-static int PRINTF_LIKE(3, 4) fail(struct directory *d, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    d->error = buf_take(&b);
-    return code;
-}
-
 /* The directories in a directory, by name. */
 static int list(struct directory *d, const char *path, char ***ret_names, size_t *ret_n)
 {
@@ -91,8 +81,9 @@ static int list(struct directory *d, const char *path, char ***ret_names, size_t
     size_t n = 0;
     DIR *dir = opendir(path);
     if (!dir)
-        return fail(d, -errno, "cannot read %s: %s; is it the directory of Adam (--db-url)?", path,
-                    log_errno_text(-errno));
+        return error_set(&d->error, -errno,
+                         "cannot read %s: %s; is it the directory of Adam (--db-url)?", path,
+                         log_errno_text(-errno));
     for (struct dirent *e; (e = readdir(dir)) && n < ADAM_STORE_MAX_ENTRIES;) {
         struct stat st;
         if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, 0) < 0 ||
@@ -103,7 +94,8 @@ static int list(struct directory *d, const char *path, char ***ret_names, size_t
     }
     (void) closedir(dir);
     if (n == ADAM_STORE_MAX_ENTRIES)
-        return fail(d, -E2BIG, "%s has more than %zu entries", path, ADAM_STORE_MAX_ENTRIES);
+        return error_set(&d->error, -E2BIG, "%s has more than %zu entries", path,
+                         ADAM_STORE_MAX_ENTRIES);
     if (n)
         qsort(names, n, sizeof(*names), compare_names);
     *ret_names = names;
@@ -168,7 +160,9 @@ static int read_options(struct directory *d, const char *path)
 {
     const char *file = arena_printf(d->store->arena, "%s/global-options.json", path).p;
     const int r = read_file(d, file, &d->store->global_options);
-    return r < 0 && r != -ENOENT ? fail(d, r, "cannot read %s: %s", file, log_errno_text(r)) : 0;
+    return r < 0 && r != -ENOENT
+               ? error_set(&d->error, r, "cannot read %s: %s", file, log_errno_text(r))
+               : 0;
 }
 
 int adam_store_read_directory(struct arena *a, const char *path, struct adam_store *ret,

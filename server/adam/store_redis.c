@@ -9,6 +9,7 @@
 #include "adam/resp.h"
 #include "adam/store.h"
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/map.h"
 
@@ -30,18 +31,6 @@ struct redis {
     struct map by_uuid; /* number of the device + 1 */
     char *error;
 };
-
-static int PRINTF_LIKE(3, 4) fail(struct redis *r, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    mem_free(r->error);
-    r->error = buf_take(&b);
-    return code;
-}
 
 /* ---- the connection -------------------------------------------------------------------------- */
 
@@ -101,13 +90,14 @@ static int open_socket(struct redis *r, const struct address *at)
     const char *host = arena_strz(r->arena, at->host), *port = arena_strz(r->arena, at->port);
     const int error = getaddrinfo(host, port, &hints, &found);
     if (error != 0)
-        return fail(r, -EHOSTUNREACH, "%s:%s: %s", host, port, gai_strerror(error));
+        return error_set(&r->error, -EHOSTUNREACH, "%s:%s: %s", host, port, gai_strerror(error));
     int fd = -EHOSTUNREACH;
     for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
         fd = connect_one(a);
     freeaddrinfo(found);
     if (fd < 0)
-        return fail(r, fd, "cannot connect to Redis at %s:%s: %s", host, port, log_errno_text(fd));
+        return error_set(&r->error, fd, "cannot connect to Redis at %s:%s: %s", host, port,
+                         log_errno_text(fd));
     r->socket = fd;
     return 0;
 }
@@ -149,10 +139,11 @@ static int command(struct redis *r, struct str name, struct str argument, struct
     if (result == 0)
         result = resp_read(&r->reader, r->arena, ret);
     if (result < 0)
-        return fail(r, result, "Redis does not answer %.*s as it should: %s", STR_ARG(name),
-                    log_errno_text(result));
+        return error_set(&r->error, result, "Redis does not answer %.*s as it should: %s",
+                         STR_ARG(name), log_errno_text(result));
     if (ret->type == RESP_ERROR)
-        return fail(r, -EPERM, "Redis refuses %.*s: %.*s", STR_ARG(name), STR_ARG(ret->text));
+        return error_set(&r->error, -EPERM, "Redis refuses %.*s: %.*s", STR_ARG(name),
+                         STR_ARG(ret->text));
     return 0;
 }
 
@@ -167,7 +158,7 @@ static int read_hash(struct redis *r, const char *hash,
     if (result < 0)
         return result;
     if (reply.type != RESP_LIST || reply.n_items % 2)
-        return fail(r, -EBADMSG, "Redis: %s is no hash", hash);
+        return error_set(&r->error, -EBADMSG, "Redis: %s is no hash", hash);
     for (size_t i = 0; result == 0 && i < reply.n_items; i += 2)
         result = take(r, reply.items[i].text, reply.items[i + 1].text, part);
     return result;
@@ -188,7 +179,8 @@ static struct adam_stored_device *device_of(struct redis *r, struct str uuid)
 static int take_part(struct redis *r, struct str key, struct str value, int part)
 {
     if (r->store->n_devices >= ADAM_STORE_MAX_ENTRIES)
-        return fail(r, -E2BIG, "Redis holds more than %zu devices", ADAM_STORE_MAX_ENTRIES);
+        return error_set(&r->error, -E2BIG, "Redis holds more than %zu devices",
+                         ADAM_STORE_MAX_ENTRIES);
     device_of(r, key)->parts[part] = value;
     return 0;
 }

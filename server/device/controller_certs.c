@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "device/controller_certs_internal.h"
 
@@ -38,15 +39,14 @@ static int read_given(const struct controller_certs *c, const struct controller_
                *key_file = is_signing ? c->signing_key_file : c->ecdh_key_file, *reason = NULL;
     int r = controller_pair_read(cert_file, key_file, ret);
     if (r < 0)
-        return controller_fail(ret_error, r, "cannot read the %s %s with its key %s: %s",
-                               role->what, cert_file, key_file[0] ? key_file : "in the same file",
-                               strerror(-r));
+        return error_set(ret_error, r, "cannot read the %s %s with its key %s: %s", role->what,
+                         cert_file, key_file[0] ? key_file : "in the same file", strerror(-r));
     r = controller_pair_check(ret, roots, now_s(c), &reason);
     if (r < 0)
-        return controller_fail(ret_error, r,
-                               "devices would refuse the %s %s: %s; they trust the roots in "
-                               "root-certificate.pem and device-roots.pem of %s/pki",
-                               role->what, cert_file, reason, c->data_dir);
+        return error_set(ret_error, r,
+                         "devices would refuse the %s %s: %s; they trust the roots in "
+                         "root-certificate.pem and device-roots.pem of %s/pki",
+                         role->what, cert_file, reason, c->data_dir);
     return 0;
 }
 
@@ -59,10 +59,10 @@ static int read_own(struct arena *a, const struct controller_certs *c,
     const char *path = controller_path(a, c->data_dir, role->file), *reason = "there is none";
     int r = controller_pair_read(path, "", ret);
     if (r < 0 && r != -ENOENT)
-        return controller_fail(ret_error, r,
-                               "cannot read the %s %s: %s; restore it, or remove it and a new one "
-                               "is made",
-                               role->what, path, strerror(-r));
+        return error_set(ret_error, r,
+                         "cannot read the %s %s: %s; restore it, or remove it and a new one "
+                         "is made",
+                         role->what, path, strerror(-r));
     if (r == 0 && controller_pair_check(ret, roots, now_s(c), &reason) == 0)
         return 0;
     if (r == 0 && role == &controller_ecdh) {
@@ -77,9 +77,9 @@ static int read_own(struct arena *a, const struct controller_certs *c,
         r = controller_pair_read(path, "", ret);
     if (r == 0)
         r = controller_pair_check(ret, roots, now_s(c), &reason);
-    return r < 0 && !*ret_error ? controller_fail(ret_error, r, "the new %s %s is not good: %s",
-                                                  role->what, path, reason)
-                                : r;
+    return r < 0 && !*ret_error
+               ? error_set(ret_error, r, "the new %s %s is not good: %s", role->what, path, reason)
+               : r;
 }
 
 static int read_pair(struct arena *a, const struct controller_certs *c,
@@ -154,7 +154,7 @@ int controller_certs_reload(struct controller_certs *c, bool *ret_changed, char 
             ecdh_s = due_s(c, &controller_ecdh, p.ecdh.chain.certs[0]);
     struct controller_set *fresh = controller_set_new(&p);
     if (!fresh)
-        return controller_fail(ret_error, -EIO, "the signing key cannot sign");
+        return error_set(ret_error, -EIO, "the signing key cannot sign");
     c->signing_due_s = signing_s;
     c->ecdh_due_s = ecdh_s;
     if (c->set && is_same(c->set, fresh)) {
@@ -204,8 +204,8 @@ static int keep_old(struct arena *a, const char *data_dir, char **ret_error)
     if (r == -ENOENT)
         return 0;
     if (r < 0)
-        return controller_fail(ret_error, r, "cannot read the %s %s: %s; restore or remove it",
-                               controller_ecdh.what, path, strerror(-r));
+        return error_set(ret_error, r, "cannot read the %s %s: %s; restore or remove it",
+                         controller_ecdh.what, path, strerror(-r));
     return controller_archive(a, data_dir, &old, ret_error);
 }
 

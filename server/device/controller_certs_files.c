@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "device/controller_certs_internal.h"
 #include "pki/file.h"
@@ -24,17 +25,6 @@ const struct controller_role controller_signing = {CONTROLLER_SIGNING, "signing 
                                                    "signing.pem", "seth signing"};
 const struct controller_role controller_ecdh = {CONTROLLER_ECDH, "ECDH certificate", "ecdh.pem",
                                                 "seth ecdh"};
-
-int controller_fail(char **ret_error, int code, const char *format, ...)
-{
-    struct buf b = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&b, format, args);
-    va_end(args);
-    *ret_error = buf_take(&b);
-    return code;
-}
 
 const char *controller_path(struct arena *a, const char *data_dir, const char *file)
 {
@@ -72,16 +62,15 @@ int controller_read_roots(struct arena *a, const char *data_dir, struct pki_chai
                *further = controller_path(a, data_dir, FURTHER_ROOTS_FILE);
     int r = read_certs(own, ret_roots);
     if (r == -ENOENT)
-        return controller_fail(ret_error, r,
-                               "no server has been started with this --data-dir: %s: %s", own,
-                               strerror(-r));
+        return error_set(ret_error, r, "no server has been started with this --data-dir: %s: %s",
+                         own, strerror(-r));
     if (r < 0)
-        return controller_fail(ret_error, r, "cannot read the root certificate %s: %s", own,
-                               strerror(-r));
+        return error_set(ret_error, r, "cannot read the root certificate %s: %s", own,
+                         strerror(-r));
     r = read_certs(further, ret_roots);
     return r < 0 && r != -ENOENT
-               ? controller_fail(ret_error, r, "cannot read the further roots of devices %s: %s",
-                                 further, strerror(-r))
+               ? error_set(ret_error, r, "cannot read the further roots of devices %s: %s", further,
+                           strerror(-r))
                : 0;
 }
 
@@ -164,11 +153,10 @@ static int read_authority(struct arena *a, const char *data_dir, struct controll
                *key = controller_path(a, data_dir, ROOT_KEY_FILE);
     int r = controller_pair_read(cert, key, ret);
     if (r == -ENOENT && access(cert, F_OK) < 0)
-        return controller_fail(ret_error, r,
-                               "no server has been started with this --data-dir: %s: %s", cert,
-                               strerror(-r));
-    return r < 0 ? controller_fail(ret_error, r, "cannot read the root %s and its key %s: %s", cert,
-                                   key, strerror(-r))
+        return error_set(ret_error, r, "no server has been started with this --data-dir: %s: %s",
+                         cert, strerror(-r));
+    return r < 0 ? error_set(ret_error, r, "cannot read the root %s and its key %s: %s", cert, key,
+                             strerror(-r))
                  : 0;
 }
 
@@ -188,12 +176,12 @@ int controller_make(struct arena *a, const char *data_dir, const struct controll
                                                 .backdate_s = BACKDATE_S},
                      key, ca.chain.certs[0], ca.key);
     if (!cert)
-        return controller_fail(ret_error, -EIO, "cannot make the %s: the root key cannot sign",
-                               role->what);
+        return error_set(ret_error, -EIO, "cannot make the %s: the root key cannot sign",
+                         role->what);
     const struct pki_cert *const certs[] = {cert};
     r = write_pair(a, path, key, certs, 1);
-    return r < 0 ? controller_fail(ret_error, r, "cannot write the %s %s: %s", role->what, path,
-                                   strerror(-r))
+    return r < 0 ? error_set(ret_error, r, "cannot write the %s %s: %s", role->what, path,
+                             strerror(-r))
                  : 0;
 }
 
@@ -216,8 +204,7 @@ int controller_archive(struct arena *a, const char *data_dir, const struct contr
     if (access(path, F_OK) == 0)
         return 0;
     int r = write_pair(a, path, p->key, (const struct pki_cert *const *) p->chain.certs, 1);
-    return r < 0 ? controller_fail(ret_error, r, "cannot keep the ECDH key as %s: %s", path,
-                                   strerror(-r))
+    return r < 0 ? error_set(ret_error, r, "cannot keep the ECDH key as %s: %s", path, strerror(-r))
                  : 0;
 }
 

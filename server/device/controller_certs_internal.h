@@ -22,7 +22,6 @@ struct controller_role {
 };
 extern const struct controller_role controller_signing, controller_ecdh;
 
-int controller_fail(char **ret_error, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 const char *controller_path(struct arena *a, const char *data_dir, const char *file);
 
 /* Every root that devices are given: our own, and those of device-roots.pem. */
