@@ -64,12 +64,13 @@ static size_t find_wanted(struct composition *c, const struct app *app, struct w
     const struct str given = object_annotation(app->object, NETWORKS_ANNOTATION);
     if (str_trim(given).n)
         return parse_annotation(c->arena, given, out);
-    for (size_t i = 0; i < c->n_nets; i++)
-        if (!c->nets[i].is_out && !c->nets[i].is_switch) {
-            out[0] = (struct wanted){.name = c->nets[i].name};
-            return 1;
-        }
-    return 0;
+    *out = (struct wanted){0};
+    for (size_t i = 0; i < c->n_nets; i++) {
+        const struct net_plan *n = &c->nets[i];
+        if (!n->is_out && !n->is_switch && (!out->name.n || str_cmp(n->name, out->name) < 0))
+            out->name = n->name;
+    }
+    return out->name.n > 0;
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */

@@ -40,6 +40,15 @@ static int sum_of(const struct app *app, const char *resource, int64_t unit, int
     return 0;
 }
 
+static bool is_kept_by_other(struct composition *c, const struct app *app, int64_t display)
+{
+    JSON_FOR_EACH_MEMBER (json_get(c->in->previous, STR(VNC)), m)
+        if (json_is(&m->value, JSON_INT) && m->value.i == display &&
+            !str_eq(json_str(&m->key), app->uuid))
+            return true;
+    return false;
+}
+
 /* Displays are the applications' own, so that the order in which they came says nothing. */
 static uint32_t choose_display(struct composition *c, const struct app *app)
 {
@@ -50,7 +59,7 @@ static uint32_t choose_display(struct composition *c, const struct app *app)
         display = 1 + ((uint32_t) hash[0] << 8 | hash[1]) % VNC_DISPLAYS;
     for (uint32_t i = 0; i < VNC_DISPLAYS; i++) {
         const struct str key = arena_printf(c->arena, "display %lld", (long long) display);
-        if (!json_get(c->lent, key)) {
+        if (!json_get(c->lent, key) && !is_kept_by_other(c, app, display)) {
             (void) json_set(c->arena, c->lent, key, json_string(app->name));
             break;
         }
@@ -193,12 +202,23 @@ static int check_size(struct composition *c, const struct app *app)
     return -EINVAL;
 }
 
+static struct str uuid_key(struct composition *c, const struct app *app)
+{
+    return arena_printf(c->arena, "uuid %.*s", STR_ARG(app->uuid));
+}
+
 static int make(struct composition *c, struct app *app)
 {
     Eve__Config__AppInstanceConfig *m = app->message =
         MESSAGE_NEW(c->arena, eve__config__app_instance_config);
     if (app->uuid.n == 0) {
         problem_add(c, app->object, STR("status.uuid"), "it has no UUID yet");
+        return -EINVAL;
+    }
+    const struct json *twin = json_get(c->lent, uuid_key(c, app));
+    if (twin) {
+        problem_add(c, app->object, STR("status.uuid"), "it is that of Application '%.*s'",
+                    STR_ARG(json_str(twin)));
         return -EINVAL;
     }
     m->uuidandversion = MESSAGE_NEW(c->arena, eve__config__uuidand_version);
@@ -224,6 +244,7 @@ static void use(struct composition *c, const struct app *app)
     part_source(c, p, "", app->object, STR("spec"));
     if (app->sealed.block)
         part_source(c, p, "cipherData", app->user_data_source, STR("data"));
+    (void) json_set(c->arena, c->lent, uuid_key(c, app), json_string(app->name));
     JSON_FOR_EACH_MEMBER (&app->taken, m)
         (void) json_set(c->arena, c->lent, json_str(&m->key), json_string(app->name));
 }
@@ -239,7 +260,7 @@ static void keep_all(struct composition *c, const struct app *app)
 
 void applications_emit(struct composition *c)
 {
-    const struct json **sorted = set_sorted(c->arena, &c->in->applications);
+    const struct json **sorted = set_by_age(c, &c->in->applications, APPS);
     for (size_t i = 0; i < c->in->applications.n; i++) {
         struct app app = {
             .object = sorted[i],

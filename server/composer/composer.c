@@ -40,4 +40,5 @@ void compose(struct arena *a, const struct compose_inputs *in, struct compose_re
     volumes_emit(&c);
     applications_emit(&c);
     parts_finish(&c);
+    derived_finish(&c);
 }

@@ -33,7 +33,7 @@ struct compose_inputs {
     const struct json *device;
     const struct json *namespace_options; /* ConfigMap <namespace>/eve-options, or NULL */
     const struct json *global_options;    /* ConfigMap eve-system/global-options, or NULL */
-    const struct json *ports;             /* compose_ports() of its last report, or NULL */
+    const struct json *report;            /* compose_report() of the last it sent; NULL: none yet */
 
     /* Of the device's namespace, those that it has no use for may be among them. */
     struct compose_set network_configs, images, claims, secrets, config_maps;
@@ -63,8 +63,10 @@ struct compose_problem {
 
 struct compose_result {
     Eve__Config__EdgeDevConfig *config; /* id.version and times are left to who delivers it */
-    struct json *derived;               /* to be kept, and given as `previous` the next time */
-    struct compose_source *sources;     /* by path */
+    /* To be kept, and given as `previous` the next time, for as long as the Device is there: a
+     * counter that begins anew restarts and purges applications. */
+    struct json *derived;
+    struct compose_source *sources; /* in the order of the lists, always the same */
     size_t n_sources;
     struct compose_problem *problems; /* by kind, name and field of the object */
     size_t n_problems;
@@ -77,6 +79,6 @@ void compose(struct arena *a, const struct compose_inputs *in, struct compose_re
 /* The sources as DeviceConfig's status has them. */
 struct json *compose_sources_json(struct arena *a, const struct compose_result *r);
 
-/* The ports that a device reports: an array of {label, type, group, interface}, `type` a number of
- * PhyIoType. NULL: it reports none. */
-struct json *compose_ports(struct arena *a, const Eve__Info__ZInfoDevice *info);
+/* What composition needs of a device's report: {ports: [{label, type, group, interface}]}, `type` a
+ * number of PhyIoType. */
+struct json *compose_report(struct arena *a, const Eve__Info__ZInfoDevice *info);

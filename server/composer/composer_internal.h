@@ -50,7 +50,7 @@ struct composition {
     const struct json *annotations; /* of the Device */
     struct parts sections[SECTIONS];
     struct port_plan *ports;
-    struct net_plan *nets; /* by name */
+    struct net_plan *nets; /* oldest first */
     size_t n_ports, n_nets;
     struct json *lent; /* groups of adapters and device ports that applications have: by whom */
 };
@@ -64,6 +64,10 @@ struct str object_uuid(const struct json *object);
 const struct json *set_find(const struct compose_set *set, struct str name);
 /* The objects by name; equal names cannot be. */
 const struct json **set_sorted(struct arena *a, const struct compose_set *set);
+/* Those first that are in the configuration already (group: where they are kept), so that who
+ * comes later takes nothing from them. */
+const struct json **set_by_age(struct composition *c, const struct compose_set *set,
+                               const char *group);
 /* The value of a ConfigMap's or Secret's key, decoded. False: there is none. */
 bool object_data(struct arena *a, const struct json *object, struct str key, struct str *ret);
 /* The amount rounded up to whole units of `unit`; 0 when absent, -EINVAL when it is none. */
@@ -94,10 +98,14 @@ int64_t counter_of_content(struct composition *c, const char *group, struct str 
 /* A counter that steps whenever an annotation of the Device is given another value, but neither
  * when it is taken away nor when a device is seen for the first time. */
 int64_t counter_of_command(struct composition *c, const char *annotation);
+bool has_counted(struct composition *c, const char *annotation);
 /* What was kept under group/owner, and keeping it. */
+bool was_there(struct composition *c, const char *group, struct str owner);
 struct str kept_text(struct composition *c, const char *group, struct str owner);
 int64_t kept_int(struct composition *c, const char *group, struct str owner, int64_t or_else);
 void keep(struct composition *c, const char *group, struct str owner, struct json value);
+/* Whoever came first, the text is the same. */
+void derived_finish(struct composition *c);
 /* Keeps what was known of an owner that is still there but cannot be composed now. */
 void keep_previous(struct composition *c, const char *group, struct str owner);
 

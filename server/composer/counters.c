@@ -43,6 +43,11 @@ int64_t counter_of_content(struct composition *c, const char *group, struct str 
     return value;
 }
 
+bool has_counted(struct composition *c, const char *annotation)
+{
+    return previous(c, COMMANDS, str_of(annotation)) != NULL;
+}
+
 int64_t counter_of_command(struct composition *c, const char *annotation)
 {
     const struct str value = object_annotation(c->in->device, annotation);
@@ -60,6 +65,11 @@ int64_t counter_of_command(struct composition *c, const char *annotation)
     return count;
 }
 
+bool was_there(struct composition *c, const char *group, struct str owner)
+{
+    return owner.n && previous(c, group, owner);
+}
+
 struct str kept_text(struct composition *c, const char *group, struct str owner)
 {
     return json_str(previous(c, group, owner));
@@ -74,6 +84,13 @@ void keep(struct composition *c, const char *group, struct str owner, struct jso
 {
     struct json *of_group = json_ensure_object(c->arena, c->result->derived, str_of(group));
     (void) json_set(c->arena, of_group, owner, value);
+}
+
+void derived_finish(struct composition *c)
+{
+    json_sort_members(c->result->derived);
+    JSON_FOR_EACH_MEMBER (c->result->derived, group)
+        json_sort_members(&group->value);
 }
 
 void keep_previous(struct composition *c, const char *group, struct str owner)

@@ -35,7 +35,8 @@ static bool is_taken(struct composition *c, const struct net_plan *by, const str
             continue;
         if (n != by && subnet_overlaps(s, &n->subnet))
             return true;
-        if (n->n_ports && n->network->ip->dhcp == EVE__COMMON__DHCPTYPE__Static &&
+        if ((n->has_own_ports || n->is_management) &&
+            n->network->ip->dhcp == EVE__COMMON__DHCPTYPE__Static &&
             subnet_parse(pb_text(n->network->ip->subnet), &of_port, NULL) == 0 &&
             subnet_overlaps(s, &of_port))
             return true;
@@ -122,7 +123,7 @@ void subnets_choose(struct composition *c)
                 keep(c, SUBNETS, n->uuid, json_string(str_of(subnet_text(c->arena, &n->subnet))));
         }
     for (size_t i = 0; i < c->n_nets; i++)
-        if (c->nets[i].is_out)
+        if (c->nets[i].is_out && c->nets[i].uuid.n)
             keep_previous(c, SUBNETS, c->nets[i].uuid);
 }
 

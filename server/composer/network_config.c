@@ -39,6 +39,8 @@ static int check_static(struct composition *c, struct net_plan *n, const struct 
             return NETWORK_PROBLEM(c, n, "spec.dns: '%.*s' is no address of the subnet's kind",
                                    STR_ARG(json_str(item)));
     }
+    if (is_v6)
+        n->network->type = EVE__COMMON__NETWORK_TYPE__V6;
     n->network->ip->subnet = is_v6 ? arena_strz(c->arena, subnet) : subnet_text(c->arena, &s);
     return 0;
 }

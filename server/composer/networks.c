@@ -6,6 +6,7 @@
 
 #include "composer/composer_internal.h"
 
+#define NETWORKS "networks"
 #define PORT_ANNOTATION SETTINGS_PREFIX "network-"
 #define ADDRESS_ANNOTATION SETTINGS_PREFIX "address-"
 /* Of the network of a device that has none; a device has no other of that name. */
@@ -108,13 +109,15 @@ static bool is_passed_through(struct composition *c, const struct port_plan *p)
     return false;
 }
 
-/* A network for management without ports of its own is on all that are free and of its kind. */
+/* A network for management without ports of its own is on all that are free and of its kind. What
+ * an application asks for is not, but the first port is nobody else's. */
 static int take_free_ports(struct composition *c, struct net_plan *n)
 {
     const Eve__Common__PhyIoType type = type_wanted(n);
     for (size_t i = 0; i < c->n_ports; i++) {
         struct port_plan *p = &c->ports[i];
-        if (p->is_reported && p->type == type && !p->owner && !is_passed_through(c, p))
+        if (p->is_reported && p->type == type && !p->owner &&
+            (str_is(p->label, DEFAULT_PORT) || !is_passed_through(c, p)))
             add_port(c, n, p->label);
     }
     if (n->n_ports == 0 && type == EVE__COMMON__PHY_IO_TYPE__PhyIoNetEth) {
@@ -167,7 +170,8 @@ static int find_address(struct composition *c, struct net_plan *n, size_t at)
 
 static int find_addresses(struct composition *c, struct net_plan *n)
 {
-    n->addresses = ARENA_ARRAY(c->arena, char *, n->n_ports + 1);
+    if (n->n_ports)
+        n->addresses = ARENA_ARRAY(c->arena, char *, n->n_ports);
     if (n->network->ip->dhcp != EVE__COMMON__DHCPTYPE__Static)
         return 0;
     for (size_t i = 0; i < n->n_ports; i++)
@@ -178,12 +182,22 @@ static int find_addresses(struct composition *c, struct net_plan *n)
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
+static bool has_twin(struct composition *c, const struct net_plan *n)
+{
+    for (const struct net_plan *other = c->nets; other < n; other++)
+        if (!other->is_out && str_eq(other->uuid, n->uuid))
+            return true;
+    return false;
+}
+
 static int check_objects(struct composition *c, struct net_plan *n)
 {
     const struct str name = json_str(json_at(n->object, "spec", "networkConfig", NULL));
     n->network_config = set_find(&c->in->network_configs, name);
     if (n->uuid.n == 0)
         problem_add(c, n->object, STR("status.uuid"), "it has no UUID yet");
+    else if (has_twin(c, n))
+        problem_add(c, n->object, STR("status.uuid"), "it is that of another DeviceNetwork");
     else if (!n->network_config)
         problem_add(c, n->object, STR("spec.networkConfig"), "NetworkConfig '%.*s' not found",
                     STR_ARG(name));
@@ -195,6 +209,12 @@ static int check_objects(struct composition *c, struct net_plan *n)
     return -EINVAL;
 }
 
+static void put_out(struct composition *c, struct net_plan *n)
+{
+    n->is_out = true;
+    give_ports_back(c, n);
+}
+
 static void plan(struct composition *c, struct net_plan *n, const struct json *object)
 {
     *n = (struct net_plan){.object = object, .name = object_name(object)};
@@ -202,13 +222,9 @@ static void plan(struct composition *c, struct net_plan *n, const struct json *o
     n->is_management = json_get_bool(json_get(object, STR("spec")), STR("management"), true);
     n->is_switch = str_is(json_str(json_at(object, "spec", "type", NULL)), "switch");
     find_ports(c, n);
-    n->is_out = check_objects(c, n) < 0 || (n->has_own_ports && take_ports(c, n) < 0);
-}
-
-static void put_out(struct composition *c, struct net_plan *n)
-{
-    n->is_out = true;
-    give_ports_back(c, n);
+    if (check_objects(c, n) < 0 || (n->has_own_ports && take_ports(c, n) < 0) ||
+        find_addresses(c, n) < 0)
+        put_out(c, n);
 }
 
 /* Two networks without ports of their own can share the uplinks only as one. */
@@ -219,11 +235,10 @@ static void plan_free_ports(struct composition *c)
         struct net_plan *n = &c->nets[i];
         if (n->is_out || n->has_own_ports || !n->is_management)
             continue;
-        if (!first) {
-            if (take_free_ports(c, n) < 0)
-                put_out(c, n);
-            else
-                first = n;
+        if (!first && take_free_ports(c, n) == 0 && find_addresses(c, n) == 0) {
+            first = n;
+        } else if (!first) {
+            put_out(c, n);
         } else if (first->network_config != n->network_config) {
             problem_add(c, n->object, STR("spec.ports"),
                         "the free ports belong to DeviceNetwork '%.*s' already; name its ports",
@@ -292,22 +307,26 @@ static void choose_label(struct composition *c, struct net_plan *n)
 
 void networks_plan(struct composition *c)
 {
-    const struct json **sorted = set_sorted(c->arena, &c->in->device_networks);
+    const struct json **sorted = set_by_age(c, &c->in->device_networks, NETWORKS);
     c->n_nets = c->in->device_networks.n;
     c->nets = ARENA_ARRAY(c->arena, struct net_plan, c->n_nets + 1);
     for (size_t i = 0; i < c->n_nets; i++)
         plan(c, &c->nets[i], sorted[i]);
-    plan_free_ports(c);
-    for (size_t i = 0; i < c->n_nets; i++)
-        if (!c->nets[i].is_out && find_addresses(c, &c->nets[i]) < 0)
-            put_out(c, &c->nets[i]);
     subnets_choose(c);
-    for (size_t i = 0; i < c->n_nets; i++) {
+    for (size_t i = 0; i < c->n_nets; i++)
         if (c->nets[i].is_out)
             put_out(c, &c->nets[i]);
+    plan_free_ports(c);
+    for (size_t i = 0; i < c->n_nets; i++)
         choose_label(c, &c->nets[i]);
-    }
     plan_management(c);
+    for (size_t i = 0; i < c->n_nets; i++) {
+        const struct net_plan *n = &c->nets[i];
+        if (!n->is_out)
+            keep(c, NETWORKS, n->uuid, json_bool(true));
+        else if (n->uuid.n)
+            keep_previous(c, NETWORKS, n->uuid);
+    }
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

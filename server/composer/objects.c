@@ -49,6 +49,19 @@ const struct json **set_sorted(struct arena *a, const struct compose_set *set)
     return sorted;
 }
 
+const struct json **set_by_age(struct composition *c, const struct compose_set *set,
+                               const char *group)
+{
+    const struct json **sorted = set_sorted(c->arena, set);
+    const struct json **aged = ARENA_ARRAY(c->arena, const struct json *, set->n + 1);
+    size_t n = 0;
+    for (int is_new = 0; is_new < 2; is_new++)
+        for (size_t i = 0; i < set->n; i++)
+            if (was_there(c, group, object_uuid(sorted[i])) != is_new)
+                aged[n++] = sorted[i];
+    return aged;
+}
+
 bool object_data(struct arena *a, const struct json *object, struct str key, struct str *ret)
 {
     const struct json *plain = json_get(json_get(object, STR("stringData")), key);

@@ -49,7 +49,10 @@ void options_emit(struct composition *c)
     const size_t n = settings_items(c->arena, &sources, &items);
     for (size_t i = 0; i < n; i++)
         emit_item(c, &items[i]);
-    /* From the start: a device only takes note of the first counter it sees. */
+    /* Long before it is needed, because a device only takes note of the first counter it sees; but
+     * not in its first configuration, so that it forgets what another controller counted. */
+    if (!c->in->report && !has_counted(c, SETTINGS_PREFIX "reboot"))
+        return;
     c->config->reboot = command(c, SETTINGS_PREFIX "reboot", "reboot", ANNOTATION("reboot"));
     c->config->shutdown =
         command(c, SETTINGS_PREFIX "shutdown", "shutdown", ANNOTATION("shutdown"));

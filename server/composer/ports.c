@@ -72,8 +72,9 @@ static size_t count_wanted(struct composition *c)
 
 void ports_load(struct composition *c)
 {
-    c->ports = ARENA_ARRAY(c->arena, struct port_plan, json_count(c->in->ports) + count_wanted(c));
-    JSON_FOR_EACH_ITEM (c->in->ports, item) {
+    const struct json *reported = json_get(c->in->report, STR("ports"));
+    c->ports = ARENA_ARRAY(c->arena, struct port_plan, json_count(reported) + count_wanted(c));
+    JSON_FOR_EACH_ITEM (reported, item) {
         const struct str label = json_get_str(item, STR("label"));
         const int64_t type = json_get_int(item, STR("type"), 0);
         if (label.n == 0 || type <= 0 || type > 255 || port_find(c, label))
@@ -117,8 +118,11 @@ static void emit(struct composition *c, const struct port_plan *p)
 
 void ports_emit(struct composition *c)
 {
-    for (size_t i = 0; i < c->n_ports; i++)
-        emit(c, &c->ports[i]);
+    for (size_t i = 0; i < c->n_ports; i++) {
+        const struct port_plan *p = &c->ports[i];
+        if (p->is_reported || p->is_default || p->owner)
+            emit(c, p);
+    }
 }
 
 /* ---- what a device reports ------------------------------------------------------------------- */
@@ -147,17 +151,17 @@ static void add_port(struct arena *a, struct json *list, const Eve__Info__ZInfoD
         (void) json_set(a, port, STR("interface"), json_string(interface));
 }
 
-struct json *compose_ports(struct arena *a, const Eve__Info__ZInfoDevice *info)
+struct json *compose_report(struct arena *a, const Eve__Info__ZInfoDevice *info)
 {
-    if (info->n_assignableadapters == 0)
-        return NULL;
-    struct json *list = json_new(a, json_array());
+    struct json *report = json_new(a, json_object());
+    struct json list = json_array();
     for (size_t i = 0; i < info->n_assignableadapters; i++) {
         const Eve__Info__ZioBundle *bundle = info->assignableadapters[i];
         for (size_t m = 0; m < bundle->n_members; m++)
-            add_port(a, list, info, bundle, pb_text(bundle->members[m]));
+            add_port(a, &list, info, bundle, pb_text(bundle->members[m]));
         if (bundle->n_members == 0 && pb_text(bundle->name).n)
-            add_port(a, list, info, bundle, pb_text(bundle->name));
+            add_port(a, &list, info, bundle, pb_text(bundle->name));
     }
-    return list;
+    (void) json_set(a, report, STR("ports"), list);
+    return report;
 }

@@ -3,6 +3,8 @@
 
 #include "test.h"
 
+#include <errno.h>
+
 struct digest_case {
     struct str data;
     const char *sha1, *sha256, *sha512_start;
@@ -48,4 +50,16 @@ TEST(hex_is_lower_case)
     const unsigned char bytes[] = {0x00, 0xab, 0xff, 0x5c};
     assert_str(pki_hex(a, bytes, sizeof(bytes)), "00abff5c");
     assert_str(pki_hex(a, bytes, 0), "");
+}
+
+/* IEEE 802.11, J.4.2. */
+TEST(wifi_keys_are_those_of_the_standard)
+{
+    ARENA_AUTO a = arena_new();
+    unsigned char key[WIFI_KEY_BYTES];
+    assert_int_equal(pki_wifi_key(STR("password"), STR("IEEE"), key), 0);
+    assert_str(pki_hex(a, key, sizeof(key)),
+               "f42c6fc52df0ebef9ebb4b90b38a5f902e83fe1b135a70e23aed762e9710a12e");
+    assert_int_equal(pki_wifi_key(STR("password"), STR("an ssid of more than 32 characters"), key),
+                     -EINVAL);
 }
