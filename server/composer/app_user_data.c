@@ -43,8 +43,10 @@ static int find_value(struct composition *c, struct app *app, const struct json 
                        arena_printf(c->arena, "env: %s '%.*s' has no key '%.*s'",
                                     is_secret ? "Secret" : "ConfigMap", STR_ARG(name),
                                     STR_ARG(json_get_str(ref, STR("key")))));
-    if (is_secret)
+    if (is_secret) {
         app->user_data_source = object;
+        app->user_data_field = STR("data");
+    }
     return 0;
 }
 
@@ -84,12 +86,16 @@ static int find_text(struct composition *c, struct app *app, struct str *ret)
 {
     const struct str name = json_get_str(app->spec, STR("userDataSecret"));
     app->user_data_source = app->object;
+    app->user_data_field = STR("spec.userData");
     *ret = json_get_str(app->spec, STR("userData"));
+    if (name.n == 0 && ret->n == 0)
+        app->user_data_field = STR("spec.containers");
     if (name.n == 0)
         return 0;
     if (ret->n)
         return problem(c, app, STR("spec.userDataSecret"), STR("userData is given, too"));
     app->user_data_source = set_find(&c->in->secrets, name);
+    app->user_data_field = STR("data[" USER_DATA_KEY "]");
     if (!app->user_data_source ||
         !object_data(c->arena, app->user_data_source, STR(USER_DATA_KEY), ret))
         return problem(

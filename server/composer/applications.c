@@ -243,7 +243,7 @@ static void use(struct composition *c, const struct app *app)
     struct part *p = part_add(c, SECTION_APPS, app->name, &app->message->base);
     part_source(c, p, "", app->object, STR("spec"));
     if (app->sealed.block)
-        part_source(c, p, "cipherData", app->user_data_source, STR("data"));
+        part_source(c, p, "cipherData", app->user_data_source, app->user_data_field);
     (void) json_set(c->arena, c->lent, uuid_key(c, app), json_string(app->name));
     JSON_FOR_EACH_MEMBER (&app->taken, m)
         (void) json_set(c->arena, c->lent, json_str(&m->key), json_string(app->name));

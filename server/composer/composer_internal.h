@@ -231,7 +231,8 @@ struct app {
     struct compose_sealed sealed;
     struct str user_data; /* in the clear, never to be sent so */
     const struct json *user_data_source;
-    struct json taken; /* adapters and device ports: by whom */
+    struct str user_data_field; /* of it */
+    struct json taken;          /* adapters and device ports: by whom */
     int32_t last_rule;
 };
 void applications_emit(struct composition *c);

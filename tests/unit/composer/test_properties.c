@@ -438,7 +438,8 @@ TEST(ports_come_from_the_report)
     Eve__Info__SystemAdapterInfo adapters = EVE__INFO__SYSTEM_ADAPTER_INFO__INIT;
     adapters.n_status = 1;
     adapters.status = statuses;
-    Eve__Info__ZInfoDevice info = EVE__INFO__ZINFO_DEVICE__INIT;
+    Eve__Info__ZInfoDevice info;
+    eve__info__zinfo_device__init(&info);
     info.n_assignableadapters = 1;
     info.assignableadapters = bundles;
     info.systemadapter = &adapters;
