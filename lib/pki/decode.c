@@ -52,7 +52,8 @@ static int unwrap(struct arena *a, struct str *text, const char **ret_reason)
     }
 }
 
-int pki_cert_decode(struct str text, struct pki_cert **ret_cert, const char **ret_reason)
+/* PEM or DER from its beginning on. */
+static int find_cert(struct arena *a, struct str text, struct str *ret, const char **ret_reason)
 {
     if (str_trim(text).n == 0) {
         *ret_reason = "empty";
@@ -62,15 +63,66 @@ int pki_cert_decode(struct str text, struct pki_cert **ret_cert, const char **re
         *ret_reason = "too long for a certificate";
         return -EINVAL;
     }
-    ARENA_AUTO a = arena_new();
     if (unwrap(a, &text, ret_reason) < 0)
         return -EINVAL;
-    bool der = is_der(text);
     /* PEM may have words before it, and those begin with any character. */
-    struct str cert = der ? text : str_from(text, (size_t) str_find_str(text, pem_begin));
+    *ret = is_der(text) ? text : str_from(text, (size_t) str_find_str(text, pem_begin));
+    return 0;
+}
+
+int pki_cert_decode(struct str text, struct pki_cert **ret_cert, const char **ret_reason)
+{
+    ARENA_AUTO a = arena_new();
+    struct str cert;
+    if (find_cert(a, text, &cert, ret_reason) < 0)
+        return -EINVAL;
+    bool der = is_der(cert);
     if (pki_cert_parse(cert, ret_cert) < 0) {
         *ret_reason = der ? "DER of no readable certificate" : "PEM without a readable certificate";
         return -EINVAL;
     }
+    return 0;
+}
+
+/* ---- fingerprints --------------------------------------------------------------------------- */
+
+/* As every certificate of real size is written: a SEQUENCE with its length in two bytes, nothing
+ * behind it. */
+static bool is_plain_der(struct str s)
+{
+    return s.n > 0xff && is_der(s) && (unsigned char) s.p[1] == 0x82 &&
+           (size_t) ((unsigned char) s.p[2] << 8 | (unsigned char) s.p[3]) + 4 == s.n;
+}
+
+static bool plain_der(struct arena *a, struct str cert, struct str *ret)
+{
+    static const struct str begin = STR("-----BEGIN CERTIFICATE-----\n"),
+                            end = STR("-----END CERTIFICATE-----");
+    *ret = cert;
+    if (!is_der(cert)) {
+        ptrdiff_t n = str_find_str(cert, end);
+        if (!str_starts_with(cert, begin) || n < (ptrdiff_t) begin.n ||
+            base64_decode(a, str_trim(str_sub(cert, begin.n, (size_t) n)), BASE64_STANDARD, ret,
+                          NULL) < 0)
+            return false;
+    }
+    return is_plain_der(*ret);
+}
+
+int pki_cert_decode_fingerprint(struct str text, unsigned char out[SHA256_BYTES])
+{
+    ARENA_AUTO a = arena_new();
+    CLEANUP(pki_cert_freep) struct pki_cert *parsed = NULL;
+    const char *reason = NULL;
+    struct str cert, der;
+    if (find_cert(a, text, &cert, &reason) < 0)
+        return -EINVAL;
+    if (plain_der(a, cert, &der)) {
+        pki_sha256(der, out);
+        return 0;
+    }
+    if (pki_cert_parse(cert, &parsed) < 0)
+        return -EINVAL;
+    pki_cert_fingerprint(parsed, out);
     return 0;
 }

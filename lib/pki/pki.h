@@ -95,3 +95,6 @@ bool pki_cert_is_signed_with(const struct pki_cert *c, const struct pki_public *
  * of that again, or base64 of DER. More certificates behind the first are ignored. -EINVAL with
  * *ret_reason (static) saying what is wrong. */
 int pki_cert_decode(struct str text, struct pki_cert **ret_cert, const char **ret_reason);
+/* The fingerprint of the certificate that pki_cert_decode() would find, without reading it: that
+ * takes OpenSSL a good part of a millisecond. What is no certificate may have one, too. */
+int pki_cert_decode_fingerprint(struct str text, unsigned char out[SHA256_BYTES]);

@@ -31,11 +31,8 @@ void device_certificate_check(struct causes *causes, const struct json *old,
 
 struct str device_certificate_fingerprint(struct arena *a, const struct json *text)
 {
-    CLEANUP(pki_cert_freep) struct pki_cert *cert = NULL;
-    const char *reason = "";
     unsigned char hash[SHA256_BYTES];
-    if (!json_is(text, JSON_STRING) || pki_cert_decode(json_str(text), &cert, &reason) < 0)
+    if (!json_is(text, JSON_STRING) || pki_cert_decode_fingerprint(json_str(text), hash) < 0)
         return STR_NONE;
-    pki_cert_fingerprint(cert, hash);
     return pki_hex(a, hash, sizeof(hash));
 }

@@ -76,6 +76,10 @@ TEST(certificates_are_found_in_each_of_their_wrappings)
         assert_int_equal(pki_cert_decode(texts[i], &found, &reason), 0);
         assert_string_equal(reason, "none");
         assert_true(str_eq(pki_cert_der(a, found), der));
+        unsigned char digest[SHA256_BYTES], quick[SHA256_BYTES] = {0};
+        pki_sha256(der, digest);
+        assert_int_equal(pki_cert_decode_fingerprint(texts[i], quick), 0);
+        assert_memory_equal(digest, quick, sizeof(digest));
     }
 }
 
@@ -108,6 +112,8 @@ TEST(what_is_no_certificate_is_refused_with_the_reason)
         assert_int_equal(pki_cert_decode(cases[i].text, &found, &reason), -EINVAL);
         assert_null(found);
         assert_string_equal(reason, cases[i].reason);
+        unsigned char digest[SHA256_BYTES];
+        assert_int_equal(pki_cert_decode_fingerprint(cases[i].text, digest), -EINVAL);
         assert_int_equal(ERR_peek_error(), 0);
     }
 }
