@@ -274,19 +274,21 @@ static void complete(struct arena *a, struct json *object, bool is_default)
             (void) json_set(a, subject, STR("apiGroup"), json_string(STR(RBAC_GROUP)));
 }
 
-static int make_roles(struct kube_client *client, struct arena *a, char **ret_error)
+static int make_files(struct kube_client *client, struct arena *a, char **ret_error)
 {
     struct tasks *t = ARENA_NEW(a, struct tasks);
     t->client = client;
     (void) pthread_mutex_init(&t->lock, NULL);
     for (size_t i = 0; i < n_kinds_bootstrap; i++) {
-        /* "bootstrap/<plural>.yaml", or our own roles. */
+        /* "bootstrap/<plural>.yaml": RBAC, StorageClasses, or our own roles. */
         struct str file = str_from(str_of(kinds_bootstrap[i].path), sizeof("bootstrap/") - 1);
         struct str resource = str_sub(file, 0, file.n - (sizeof(".yaml") - 1));
-        bool is_eve = str_is(resource, "eve");
+        bool is_eve = str_is(resource, "eve"), is_storage = str_is(resource, "storageclasses");
         JSON_FOR_EACH_ITEM (json_parse_quick(a, kinds_bootstrap[i].json), object) {
-            complete(a, object, !is_eve);
-            add_task(t, STR(RBAC_GROUP), is_eve ? STR("clusterroles") : resource, object);
+            if (!is_storage)
+                complete(a, object, !is_eve);
+            add_task(t, is_storage ? STR("storage.k8s.io") : STR(RBAC_GROUP),
+                     is_eve ? STR("clusterroles") : resource, object);
         }
     }
     return run(t, ret_error);
@@ -317,5 +319,5 @@ int bootstrap_objects(struct kube_client *client, char **ret_error)
     int r = make_namespaces(client, a, ret_error);
     if (r == 0)
         r = make_options(client, a, ret_error);
-    return r < 0 ? r : make_roles(client, a, ret_error);
+    return r < 0 ? r : make_files(client, a, ret_error);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "api/admission/quota_ledger.h"
+#include "api/admission/references.h"
 #include "api/admission/unique_ledger.h"
 #include "api/codec.h"
 #include "base/alloc.h"
@@ -16,6 +17,7 @@ struct api {
     struct api_options options;
     struct quota_ledger *quota_ledger;
     struct unique_ledger *unique_ledger;
+    struct references *references;
     struct webhooks *webhooks;
     const struct table_live *table_live;
     /* Readers take a reference under the lock; a swap is rare. */
@@ -75,6 +77,7 @@ int api_new(const struct api_options *o, struct api **ret_api, char **ret_error)
         api_free(api);
         return -EINVAL;
     }
+    api->references = references_new(api->options.store, api->registry);
     *ret_api = api;
     return 0;
 }
@@ -83,6 +86,7 @@ void api_free(struct api *api)
 {
     if (!api)
         return;
+    references_free(api->references);
     registry_unref(api->registry);
     quota_ledger_free(api->quota_ledger);
     unique_ledger_free(api->unique_ledger);
@@ -144,6 +148,11 @@ struct quota_ledger *api_quota_ledger(struct api *api)
 struct unique_ledger *api_unique_ledger(struct api *api)
 {
     return api->unique_ledger;
+}
+
+struct references *api_references(struct api *api)
+{
+    return api->references;
 }
 
 struct registry *api_registry(struct api *api)

@@ -9,6 +9,7 @@
 struct api;
 struct quota_ledger;
 struct unique_ledger;
+struct references;
 struct authenticator;
 struct rbac;
 struct webhooks;
@@ -32,6 +33,7 @@ struct store *api_store(struct api *api);
 const struct clock *api_clock(struct api *api);
 struct quota_ledger *api_quota_ledger(struct api *api);
 struct unique_ledger *api_unique_ledger(struct api *api);
+struct references *api_references(struct api *api);
 struct authenticator *api_authenticator(struct api *api);
 struct rbac *api_rbac(struct api *api);
 /* NULL, as at first: none are asked. Set before other threads use api. */

@@ -16,6 +16,7 @@
 
 struct quota_pending;
 struct unique_claim;
+struct reference_claim;
 
 /* What a call was asked, filled by its host. Strings live as long as the call's arena. */
 struct call_input {
@@ -89,6 +90,7 @@ struct call {
     /* Of admission, from its judgement until the write is over. */
     struct quota_pending *quota_pending;
     struct unique_claim *unique_claim;
+    struct reference_claim *reference_claims;
 };
 
 /* Fills kind, subresource, media, options ... and runs the verb. on_done may be called before this

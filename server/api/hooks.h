@@ -26,6 +26,7 @@ struct hook_context {
 };
 
 struct call;
+struct reference_list;
 
 struct kind_unique {
     const char *field; /* as refusals name it */
@@ -54,6 +55,13 @@ struct kind_hooks {
                             const struct json *object, struct causes *causes);
     /* What no two objects of the kind may share, in all namespaces; ends with an empty one. */
     const struct kind_unique *unique;
+    /* What the object refers to by name (api/admission/reference.h): it must exist and fit. Also
+     * called on the store's writer thread, for every stored version. */
+    void (*refer)(struct reference_list *list, const struct json *object);
+    /* Others refer to its objects, which cannot be deleted while they do... */
+    bool has_users;
+    /* ...but for those of which this says true. */
+    bool (*may_dangle)(const struct json *object);
     /* What a write to the object ("") or one of its subresources leaves alone, as managedFields
      * count it: paths, ending with NULL. Without it that is status, on writes to the object. */
     const char *const *(*reset_fields)(struct str subresource);

@@ -144,6 +144,27 @@ struct quantity check_quantity(const struct json *value)
     return q;
 }
 
+bool check_read_amount(const struct json *value, struct quantity *ret)
+{
+    struct str error = STR_NONE;
+    if (json_is(value, JSON_INT)) {
+        *ret = quantity_from_int(value->i);
+        return true;
+    }
+    return json_is(value, JSON_STRING) && quantity_parse(json_str(value), ret, &error) == 0;
+}
+
+void check_amount(struct causes *causes, const struct field_path *at, const struct json *value)
+{
+    struct quantity q = {0};
+    if (!value || value->type == JSON_NULL)
+        return;
+    if (!check_read_amount(value, &q))
+        causes_add(causes, CAUSE_INVALID, at, value, "must be a quantity, (e.g. 512Mi)");
+    else if (quantity_sign(&q) <= 0)
+        causes_add(causes, CAUSE_INVALID, at, value, "must be greater than zero");
+}
+
 void check_positive(struct causes *causes, const struct field_path *at, const struct json *value)
 {
     const struct quantity q = check_quantity(value);

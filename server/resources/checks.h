@@ -26,6 +26,11 @@ void check_positive(struct causes *causes, const struct field_path *at, const st
 void check_resource_amount(struct causes *causes, const struct field_path *at, struct str resource,
                            const struct json *value);
 
+/* Of custom resources, where a quantity may be a number. False: it is none, or absent. */
+bool check_read_amount(const struct json *value, struct quantity *ret);
+/* An absent one is fine; any other is more than zero. */
+void check_amount(struct causes *causes, const struct field_path *at, const struct json *value);
+
 /* ---- names of resources (cpu, requests.storage, example.org/gpu) ---- */
 
 bool resource_is_native(struct str name);

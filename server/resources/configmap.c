@@ -80,4 +80,5 @@ const struct kind_hooks configmap_hooks = {
     .plural = STR("configmaps"),
     .validate = validate,
     .validate_update = validate_update,
+    .has_users = true,
 };

@@ -6,10 +6,13 @@
 #include "resources/checks.h"
 #include "resources/device_certificate.h"
 #include "resources/device_options.h"
+#include "resources/eve_references.h"
 #include "resources/resources.h"
 
 /* For those who may do everything: the uuid that a device has had elsewhere. */
 #define GIVEN_UUID STR("eve.lfedge.org/uuid")
+/* eve.lfedge.org/network-<port>: the DeviceNetwork of a port. */
+#define PORT_NETWORK STR("eve.lfedge.org/network-")
 
 /* ---- what the server writes ---------------------------------------------------------------- */
 
@@ -187,6 +190,43 @@ static struct str uuid_of(struct arena *a, const struct json *object)
     return json_str(json_at(object, "status", "uuid", NULL));
 }
 
+/* ---- references ---------------------------------------------------------------------------- */
+
+/* A version may be named before there is an Image of it, and need not be while the device runs it.
+ */
+static void refer_version(struct reference_list *l, const struct json *object)
+{
+    const struct field_path spec = FIELD_NAME(NULL, STR("spec"));
+    const struct str wanted = json_str(json_at(object, "spec", "eve-os-version", NULL)),
+                     runs = json_str(json_at(object, "status", "eve-os-version", NULL));
+    struct str warning = STR_NONE;
+    if (l->wants_fields && wanted.n && !str_eq(wanted, runs))
+        warning = arena_printf(l->arena,
+                               "spec.eve-os-version: no Image of type eve-os in this namespace has "
+                               "the tag \"%.*s\": the device stays as it is until there is one",
+                               STR_ARG(wanted));
+    reference_add(l, &FIELD_NAME(&spec, STR("eve-os-version")),
+                  &(struct reference){.collection = REFERENCE_EVE_OS_DEVICES,
+                                      .namespace = eve_namespace_of(object),
+                                      .name = wanted,
+                                      .flags = REFERENCE_WEAK,
+                                      .wants = REFERENCE_EVE_OS_IMAGES,
+                                      .warning = warning});
+}
+
+static void refer(struct reference_list *l, const struct json *object)
+{
+    const struct field_path meta = FIELD_NAME(NULL, STR("metadata"));
+    const struct field_path annotations = FIELD_NAME(&meta, STR("annotations"));
+    JSON_FOR_EACH_MEMBER (annotations_of(object), m)
+        if (str_starts_with(json_str(&m->key), PORT_NETWORK))
+            reference_add(l, &FIELD_KEY(&annotations, json_str(&m->key)),
+                          &(struct reference){.collection = COLLECTION_NETWORKS,
+                                              .namespace = eve_namespace_of(object),
+                                              .name = json_str(&m->value)});
+    refer_version(l, object);
+}
+
 static const struct kind_unique unique[] = {
     {"spec.certificate", certificate_of}, {"status.uuid", uuid_of}, {NULL, NULL}};
 
@@ -197,4 +237,5 @@ const struct kind_hooks device_hooks = {
     .validate = validate,
     .validate_update = validate_update,
     .unique = unique,
+    .refer = refer,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "resources/checks.h"
+#include "resources/eve_references.h"
 #include "resources/go_struct.h"
 #include "resources/resources.h"
 #include "resources/volume.h"
@@ -46,6 +47,20 @@ static void normalize_sources(struct arena *a, const struct json *old_spec, stru
         (void) json_remove(spec, STR("dataSource"));
     copy_source(a, spec, STR("dataSourceRef"), STR("dataSource"));
     copy_source(a, spec, STR("dataSource"), STR("dataSourceRef"));
+}
+
+/* `group: eve.lfedge.org/v1beta1`, `kind: image`: the same in other words. */
+static void set_defaults(struct hook_context *h, struct json *object)
+{
+    struct json *source = json_at(object, "spec", "dataSourceRef", NULL);
+    const bool is_image = eve_source_image(source).n > 0;
+    if (!json_is(source, JSON_OBJECT))
+        return;
+    (void) json_remove(source, STR("group"));
+    if (!is_image)
+        return;
+    (void) json_set(h->arena, source, STR("apiGroup"), json_string(STR("eve.lfedge.org")));
+    (void) json_set(h->arena, source, STR("kind"), json_string(STR("Image")));
 }
 
 static void prepare(struct hook_context *h, const struct json *old, struct json *object)
@@ -247,11 +262,20 @@ static void validate_update(struct hook_context *h, const struct json *old,
     check_attributes_class(old, object, causes);
 }
 
+static void refer(struct reference_list *l, const struct json *object)
+{
+    eve_refer_claim_spec(l, &FIELD_NAME(NULL, STR("spec")), eve_namespace_of(object),
+                         json_get(object, STR("spec")), /* is_ours= */ false);
+}
+
 const struct kind_hooks persistentvolumeclaim_hooks = {
     .group = STR(""),
     .plural = STR("persistentvolumeclaims"),
+    .set_defaults = set_defaults,
     .prepare = prepare,
     .validate = validate,
     .validate_update = validate_update,
     .returns_deleted = true,
+    .refer = refer,
+    .has_users = true,
 };

@@ -137,4 +137,5 @@ const struct kind_hooks secret_hooks = {
     .set_defaults = set_defaults,
     .validate = validate,
     .validate_update = validate_update,
+    .has_users = true,
 };

@@ -36,6 +36,13 @@ static const struct kind_hooks *const table[] = {
     &onboardcertificateauthority_hooks,
     &devicecertificateauthority_hooks,
     &enrollmentrequest_hooks,
+    &application_hooks,
+    &applicationdaemonset_hooks,
+    &applicationdeployment_hooks,
+    &applicationstatefulset_hooks,
+    &devicenetwork_hooks,
+    &image_hooks,
+    &networkconfig_hooks,
 };
 
 const struct kind_hooks *kind_hooks_find(struct str group, struct str plural)

@@ -180,6 +180,7 @@ def test_samples_apply_and_columns_show_them(s):
 
 def test_scale(s):
     ns = s.namespace()
+    s.ok("POST", path(ns, "images"), thing("Image", "i", {"ref": "a:1", "storageClass": "eve-docker"}))
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     for plural, kind in (("applicationdeployments", "ApplicationDeployment"), ("applicationstatefulsets", "ApplicationStatefulSet")):
         made = s.ok("POST", path(ns, plural), thing(kind, "x", {"selector": {"matchLabels": {"a": "b"}}, "template": template}))

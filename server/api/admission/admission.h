@@ -27,8 +27,8 @@ struct admission_hook {
 };
 
 extern const struct admission_hook definition_lifecycle, namespace_lifecycle, limit_range,
-    mutating_webhooks, escalation, certificate_rights, validating_webhooks, unique_values,
-    enrollment_rights, resource_quota;
+    mutating_webhooks, escalation, certificate_rights, validating_webhooks, reference_rules,
+    unique_values, enrollment_rights, resource_quota;
 
 /* Each fills the call's status on failure, or sets must_block and leaves the status empty. */
 int admission_admit(struct admission *a);

@@ -5,7 +5,7 @@
 static const struct admission_hook *const hooks[] = {
     &definition_lifecycle, &namespace_lifecycle, &limit_range,       &mutating_webhooks,
     &escalation,           &certificate_rights,  &enrollment_rights, &validating_webhooks,
-    &unique_values,        &resource_quota,
+    &reference_rules,      &unique_values,       &resource_quota,
 };
 
 int admission_admit(struct admission *a)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "api/admission/admission.h"
 #include "api/codec.h"
 #include "api/delete_options.h"
 
@@ -33,6 +34,7 @@ static void on_written(struct call *c)
 {
     struct deletion *d = c->verb_state;
     int result = c->write.result;
+    admission_release(c);
     if ((result == -ESTALE || result == -ENOENT) && c->n_attempts < DELETE_MAX_ATTEMPTS) {
         object_unref(TAKE(c->write.committed));
         attempt(c);

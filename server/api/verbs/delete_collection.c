@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 
+#include "api/admission/admission.h"
 #include "api/admission/webhooks.h"
 #include "api/codec.h"
 #include "api/delete_options.h"
@@ -37,6 +38,7 @@ static void finish(struct sweep *s)
 {
     struct call *c = s->call;
     struct reply_form form = {0};
+    admission_release(c);
     struct reply_list_meta meta = {.revision = s->page.revision, .n_remaining = -1};
     for (size_t i = 0; i < s->page.n; i++)
         object_unref(TAKE(s->items[i].write.committed));

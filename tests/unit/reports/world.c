@@ -73,8 +73,9 @@ static int ask(struct world *w, enum verb verb, const char *plural, const char *
         is_core = is_core || str_is(str_of(plural), core[i]);
     status_init(&st, w->arena);
     r.verb = verb;
-    r.group = is_core ? STR("") : STR("eve.lfedge.org");
-    r.version = is_core ? STR("v1") : STR("v1beta1");
+    const bool is_storage = str_is(str_of(plural), "storageclasses");
+    r.group = is_core ? STR("") : is_storage ? STR("storage.k8s.io") : STR("eve.lfedge.org");
+    r.version = is_core || is_storage ? STR("v1") : STR("v1beta1");
     r.resource = str_of(plural);
     r.namespace = str_of(namespace);
     r.name = str_of(name);
@@ -139,7 +140,7 @@ void world_application(struct world *w, const char *namespace, const char *name,
                  arena_printf(w->arena,
                               "{'apiVersion':'eve.lfedge.org/v1beta1','kind':'Application',"
                               "'metadata':{'name':'%s'},"
-                              "'spec':{'containers':[{'name':'c','image':'img'}]}}",
+                              "'spec':{'containers':[{'name':'c','image':'boot'}]}}",
                               name)
                      .p);
     world_patch(w, "applications", namespace, name, "status",
@@ -347,6 +348,13 @@ static void make_objects(struct world *w)
     for (size_t i = 0; i < N_ELEMENTS(namespaces); i++)
         world_create(w, "namespaces", NULL,
                      arena_printf(w->arena, "{'metadata':{'name':'%s'}}", namespaces[i]).p);
+    world_create(w, "storageclasses", NULL,
+                 "{'metadata':{'name':'eve-docker'},'provisioner':'eve','parameters':{'type':"
+                 "'container','URL':'https://index.docker.io'}}");
+    for (size_t i = 0; i < N_ELEMENTS(namespaces); i++)
+        world_create(w, "images", namespaces[i],
+                     "{'apiVersion':'eve.lfedge.org/v1beta1','kind':'Image','metadata':{'name':"
+                     "'boot'},'spec':{'ref':'nginx:1','storageClass':'eve-docker'}}");
     for (size_t i = 0; i < N_ELEMENTS(devices); i++)
         world_create(w, "devices", devices[i].namespace,
                      arena_printf(w->arena,
