@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import random
+import threading
 
 from expect import APPLY, MERGE, refused
 from expect import warnings as warning_headers
@@ -556,22 +557,36 @@ def test_a_sweep_ends_at_what_is_in_use(s):
 
 # ---- races and restarts
 
+def at_the_same_moment(s, n_rounds, function):
+    """Calls function(round, i) of 8 threads at once, each with its connection open; returns the answers of each round."""
+    begin = threading.Barrier(8)
+
+    def run(i):
+        answers = []
+        for r in range(n_rounds):
+            s.request("GET", "/version")
+            begin.wait(60)
+            answers.append(function(r, i))
+        return answers
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        return list(zip(*pool.map(run, range(8))))
+
+
 def test_nothing_dangles_after_a_race(s):
     """Nobody deletes the image under an application that was accepted: of the two one is refused."""
-    for _ in range(3):
-        ns = s.namespace()
-        image(s, ns, "img")
+    ns = s.namespace()
+    for r in range(60):
+        image(s, ns, f"img{r}")
 
-        def act(i):
-            if i % 4 == 0:
-                return s.request("DELETE", path(ns, "Image", "img"))[0]
-            return application(s, ns, f"app{i}")[0]
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            codes = list(pool.map(act, range(48)))
-        exists = s.request("GET", path(ns, "Image", "img"))[0] == 200
-        users = s.ok("GET", path(ns, "Application"))["items"]
-        assert exists or not users, codes
-        assert codes.count(201) == len(users) and codes.count(200) <= 1, codes
+    def act(r, i):
+        if i == r % 8:
+            return remove(s, ns, "Image", f"img{r}")[0]
+        return post(s, ns, "Application", f"app{r}-{i}", {"containers": [container(image=f"img{r}")]})[0]
+    rounds = at_the_same_moment(s, 60, act)
+    assert {c for codes in rounds for c in codes} <= {200, 409, 201, 422}, rounds  # either may win
+    images = {o["metadata"]["name"] for o in s.ok("GET", path(ns, "Image"))["items"]}
+    for a in s.ok("GET", path(ns, "Application"))["items"]:
+        assert a["spec"]["containers"][0]["image"] in images, a["metadata"]["name"]
 
 
 def test_many_rounds_of_making_and_deleting_side_by_side(s):
@@ -614,19 +629,20 @@ def test_many_rounds_of_making_and_deleting_side_by_side(s):
 
 
 def test_the_secret_of_a_class_in_a_race(s):
-    for _ in range(3):
-        ns = s.namespace()
-        secret(s, ns, "creds", password="x")
-        private = storage_class(s, type="container", URL="https://registry.example.org", credentialsSecret="creds")
+    ns = s.namespace()
+    classes = []
+    for r in range(60):
+        secret(s, ns, f"creds{r}", password="x")
+        classes.append(storage_class(s, type="container", URL="https://registry.example.org", credentialsSecret=f"creds{r}"))
 
-        def act(i):
-            if i % 4 == 0:
-                return remove(s, ns, "Secret", "creds")[0]
-            return post(s, ns, "Image", f"img{i}", {"ref": "a:1", "storageClass": private})[0]
-        with concurrent.futures.ThreadPoolExecutor(24) as pool:
-            codes = list(pool.map(act, range(32)))
-        exists = s.request("GET", path(ns, "Secret", "creds"))[0] == 200
-        assert exists or not s.ok("GET", path(ns, "Image"))["items"], codes
+    def act(r, i):
+        if i == r % 8:
+            return remove(s, ns, "Secret", f"creds{r}")[0]
+        return post(s, ns, "Image", f"img{r}-{i}", {"ref": "a:1", "storageClass": classes[r]})[0]
+    at_the_same_moment(s, 60, act)
+    secrets = {o["metadata"]["name"] for o in s.ok("GET", path(ns, "Secret"))["items"]}
+    for o in s.ok("GET", path(ns, "Image"))["items"]:
+        assert f"creds{classes.index(o['spec']['storageClass'])}" in secrets, o["metadata"]["name"]
 
 
 def test_references_outlive_a_restart():
