@@ -56,6 +56,7 @@ def populate(server, n):
     maker = subprocess.Popen([str(PROGRAMS / "make_devices"), str(n), server.namespace(), str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert maker.stdout.readline() == b"ready\n"
     load(server, "--file", directory / "create", "--connections", 8, "--streams", 8)
+    settle(server)  # who is created is known a moment later
     send(server, directory / "first", *KEEP_ALIVE, "--answers", directory / "answers")
     maker.communicate(b"\n")
     assert maker.returncode == 0
