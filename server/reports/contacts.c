@@ -29,6 +29,8 @@ void contacts_free(struct reports *r)
 
 void contact_heard(struct reports *r, struct contact *c, int64_t at_us)
 {
+    if (c->is_out_of_touch)
+        c->quiet_until_us = 0;
     c->last_seen_us = at_us;
     c->heard_us = reports_mono_us(r);
     c->is_heard = true;
@@ -50,6 +52,10 @@ struct contact_view contact_judge(struct reports *r, struct contact *c,
     int64_t poll_s = MAX(device->poll_interval_s, (int64_t) REPORTS_MIN_POLL_S);
     int64_t limit_us = MIN(poll_s, (int64_t) REPORTS_MAX_POLL_S) * REPORTS_SILENT_POLLS * 1000000;
     bool is_heard = c->is_heard && reports_mono_us(r) - c->heard_us <= limit_us;
+    c->is_out_of_touch = !is_heard;
+    c->quiet_until_us = reports_mono_us(r) + REPORTS_QUIET_US;
+    if (is_heard) /* it falls silent just after */
+        c->quiet_until_us = MIN(c->quiet_until_us, c->heard_us + limit_us + 1);
     bool was_seen = c->last_seen_us || device->ready == CATALOG_READY_KNOWN || c->is_heard;
     return (struct contact_view){.contact = is_heard   ? CONTACT_HEARD
                                             : was_seen ? CONTACT_SILENT
@@ -87,6 +93,12 @@ static bool is_to_write(const struct contact_view *v, const struct catalog_view 
            v->last_seen_us - device->heartbeat_us >= DERIVE_HEARTBEAT_US;
 }
 
+/* Ten thousand devices are in order at any time: most are passed over. */
+static bool is_passed_over(const struct reports *r, const struct contact *c)
+{
+    return c->tick == r->n_ticks && reports_mono_us(r) < c->quiet_until_us;
+}
+
 void contacts_tick(struct reports *r)
 {
     ARENA_AUTO a = arena_new();
@@ -99,11 +111,15 @@ void contacts_tick(struct reports *r)
     for (size_t at = 0; map_next(&r->contacts, &at, &e);) {
         struct contact *c = e.value;
         struct catalog_view device;
+        if (is_passed_over(r, c))
+            continue;
         arena_reset(scratch);
         if (catalog_find(&r->catalog, scratch, CATALOG_DEVICE, &c->uuid, &device)) {
             struct contact_view v = contact_judge(r, c, &device);
-            if (is_to_write(&v, &device))
+            if (is_to_write(&v, &device)) {
+                c->quiet_until_us = 0; /* until it is written */
                 target_mark(r, target_get(r, CATALOG_DEVICE, &c->uuid));
+            }
         } else if (c->tick != r->n_ticks) {
             gone = arena_grow(a, gone, n_gone, sizeof(struct contact *));
             gone[n_gone++] = c;

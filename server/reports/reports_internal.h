@@ -26,6 +26,9 @@
 #define REPORTS_REST_US ((int64_t) 1000000)
 #define REPORTS_RETRY_US ((int64_t) 5 * 1000000)
 #define REPORTS_TICK_US ((int64_t) 3 * 1000000)
+/* Whoever was found in order is looked at again after this: options and objects may have changed.
+ */
+#define REPORTS_QUIET_US ((int64_t) 30 * 1000000)
 #define REPORTS_SAVE_US ((int64_t) 5 * 1000000)
 /* A clock that is further ahead than this is wrong, and would shut out what comes after. */
 #define REPORTS_MAX_AHEAD_US ((int64_t) 10 * 60 * 1000000)
@@ -102,10 +105,12 @@ struct subject {
 /* A device and when it was last heard of. */
 struct contact {
     struct uuid uuid;
-    int64_t last_seen_us; /* wall clock; 0: never */
-    int64_t heard_us;     /* monotonic */
-    bool is_heard;        /* heard_us counts: since the start, or it was in touch before that */
-    bool is_fresh;        /* made since the start: what the object says is still to be asked */
+    int64_t last_seen_us;   /* wall clock; 0: never */
+    int64_t heard_us;       /* monotonic */
+    int64_t quiet_until_us; /* monotonic: nothing to write before, unless it is heard again */
+    bool is_heard;          /* heard_us counts: since the start, or it was in touch before that */
+    bool is_out_of_touch;   /* as judged last */
+    bool is_fresh;          /* made since the start: what the object says is still to be asked */
     struct device_word word;
     unsigned tick;
     unsigned n_event_tokens;
