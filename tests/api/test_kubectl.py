@@ -135,8 +135,9 @@ def test_get_watch(s, k):
 
 @with_both
 def test_get_watch_events(s, k):
+    """By a list: of a single object kubectl watches from whatever is newest when it comes to it, and may miss what we delete meanwhile."""
     k.make(configmap("a"))
-    with k.start("get", "cm", "a", "-w", "--output-watch-events", "-o", "json") as client:
+    with k.start("get", "cm", "--field-selector", "metadata.name=a", "-w", "--output-watch-events", "-o", "json") as client:
         try:
             decode, text = json.JSONDecoder(), ""
 
@@ -148,7 +149,9 @@ def test_get_watch_events(s, k):
                         text = text.lstrip()[end:]
                         return value["type"], value["object"]["metadata"]["name"]
                     except ValueError:
-                        text += client.stdout.readline()
+                        line = client.stdout.readline()
+                        assert line, text
+                        text += line
 
             assert event() == ("ADDED", "a")
             s.ok("DELETE", configmaps(k.ns, "a"))
