@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table that bench/run prints."""
+import statistics
 
 rows = []
 
@@ -14,6 +15,12 @@ def show(what, ours, peer, value, target, is_met):
 def show_ratio(what, ours, peer, unit, least):
     ratio = ours / peer
     show(what, f"{ours:,.0f} {unit}", f"{peer:,.0f} {unit}", f"{ratio:.2f}", f">= {least:.2f}", ratio >= least)
+
+
+def show_pairs(what, ours, peer, unit, least):
+    """Of measurements taken in turn: the middle of each side, and of the ratios of the pairs."""
+    ratio = statistics.median(a / b for a, b in zip(ours, peer))
+    show(what, f"{statistics.median(ours):,.0f} {unit}", f"{statistics.median(peer):,.0f} {unit}", f"{ratio:.2f}", f">= {least:.2f}", ratio >= least)
 
 
 def show_most(what, value, unit, most):
