@@ -554,16 +554,17 @@ TEST(own_are_renewed_in_the_last_third_of_their_life)
 /* What root does must be of use to a server that runs as somebody else. */
 TEST(new_files_belong_to_whom_the_directory_belongs_to)
 {
-    if (geteuid() != 0)
-        skip();
+    /* Whoever is not root can own files only themselves, and they are to. */
+    uid_t user = geteuid() == 0 ? 65534 : geteuid();
+    gid_t group = geteuid() == 0 ? 65533 : getegid();
     PLACE_AUTO p;
     place_init(&p);
-    assert_int_equal(chown(arena_printf(p.arena, "%s/pki", p.dir).p, 65534, 65533), 0);
+    assert_int_equal(chown(arena_printf(p.arena, "%s/pki", p.dir).p, user, group), 0);
     rotate(&p, CONTROLLER_SIGNING | CONTROLLER_ECDH);
     struct stat st;
     assert_int_equal(stat(path_of(&p, "signing.pem"), &st), 0);
-    assert_int_equal(st.st_uid, 65534);
-    assert_int_equal(st.st_gid, 65533);
+    assert_int_equal(st.st_uid, user);
+    assert_int_equal(st.st_gid, group);
     assert_int_equal(st.st_mode & 07777, 0600);
 }
 
