@@ -34,8 +34,6 @@ struct device_api {
     struct fetch_client *fetch_client; /* for SCEP servers */
 };
 
-enum device_answer_kind { ANSWER_PLAIN, ANSWER_SEALED };
-
 struct endpoint;
 
 struct device_call {

@@ -27,7 +27,6 @@ struct device_visit {
     struct arena *own_arena; /* NULL: the exchange's is enough, it is answered at once */
     bool is_counted;         /* among those in flight */
     int64_t began_us;        /* monotonic */
-    int64_t record_id;       /* of what was kept */
     struct telemetry_record record;
     struct device_visit *next_spare;
 };
