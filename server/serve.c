@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "bootstrap.h"
-#include "controllers/controller.h"
+#include "controller_table.h"
 #include "devices.h"
 #include "identity.h"
 #include "kubeconfig.h"
@@ -319,7 +319,7 @@ static int open_parts(struct server *s, char **ret_error)
         .ca_cert = s->ca_cert,
         .ca_key = s->ca_key,
         .signing_duration_s = option_int(s->options, "cluster-signing-duration-seconds")};
-    s->controllers = controller_runner_new(&ctx);
+    s->controllers = controller_runner_new(&ctx, controller_table);
     r = open_listener(s, ret_error);
     if (r == 0)
         r = devices_listen(&s->devices, &devices, ret_error);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "api/admission/references.h"
 #include "api/call_blocking.h"
 #include "base/alloc.h"
 
@@ -226,10 +227,21 @@ static void local_refresh_kinds(struct kube_client *client)
     api_refresh_registry(CONTAINER_OF(client, struct local_client, client)->api);
 }
 
+static size_t local_users(struct kube_client *client, struct arena *a, struct str key, size_t max,
+                          struct str **ret_keys)
+{
+    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
+    return references_users(api_references(lc->api), a, key, max, ret_keys);
+}
+
 struct kube_client *kube_client_local(struct api *api, const char *manager)
 {
-    static const struct kube_client_ops ops = {local_request, local_watch, local_free, local_kinds,
-                                               local_refresh_kinds};
+    static const struct kube_client_ops ops = {.request = local_request,
+                                               .watch = local_watch,
+                                               .free = local_free,
+                                               .kinds = local_kinds,
+                                               .refresh_kinds = local_refresh_kinds,
+                                               .users = local_users};
     struct local_client *lc = NEW(struct local_client);
     lc->client.ops = &ops;
     lc->api = api;

@@ -45,6 +45,10 @@ struct kube_client_ops {
     struct registry *(*kinds)(struct kube_client *c);
     /* Returns when what is served is what the CRDs say now. */
     void (*refresh_kinds)(struct kube_client *c);
+    /* Keys "<collection>/<namespace>/<name>" (in the arena) of at most max objects that refer to
+     * the one of this key, in no order. A look-up, not a request. */
+    size_t (*users)(struct kube_client *c, struct arena *a, struct str key, size_t max,
+                    struct str **ret_keys);
 };
 
 /* Embed first. */
@@ -71,6 +75,11 @@ static inline struct registry *kube_kinds(struct kube_client *c)
 static inline void kube_refresh_kinds(struct kube_client *c)
 {
     c->ops->refresh_kinds(c);
+}
+static inline size_t kube_users(struct kube_client *c, struct arena *a, struct str key, size_t max,
+                                struct str **ret_keys)
+{
+    return c->ops->users(c, a, key, max, ret_keys);
 }
 static inline void kube_client_free(struct kube_client *c)
 {

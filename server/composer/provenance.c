@@ -159,12 +159,18 @@ struct json *compose_sources_json(struct arena *a, const struct compose_result *
             {"namespace", json_get_str(meta, STR("namespace"))},
             {"name", json_get_str(meta, STR("name"))},
             {"field", s->field},
-            {"resourceVersion", json_get_str(meta, STR("resourceVersion"))},
         };
         for (size_t m = 0; m < N_ELEMENTS(members); m++)
             if (members[m].value.n)
                 (void) json_append_member(a, entry, str_of(members[m].key),
                                           json_string(members[m].value));
+        /* A status that changes says nothing new of where a part comes from. */
+        const struct json *generation = json_get(meta, STR("generation"));
+        const struct json *revision = generation ? NULL : json_get(meta, STR("resourceVersion"));
+        if (generation || revision)
+            (void) json_append_member(a, entry,
+                                      generation ? STR("generation") : STR("resourceVersion"),
+                                      generation ? *generation : *revision);
     }
     return list;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Controllers: each says which objects wake it and how to bring one key to where it should be.
- * reconcile() is level-triggered and idempotent; the runner calls it on its own thread, one key at
- * a time, again later when it fails or asks for it, and not before on_event() has seen all that
- * existed at the start. */
+ * reconcile() is level-triggered and idempotent; the runner calls it on threads of its own, never
+ * twice at once for one key, again later when it fails or asks for it, and not before on_event()
+ * has seen all that existed at the start. */
 #pragma once
 
 #include "api/client.h"
 #include "base/clock.h"
 
+struct fleet;
 struct pki_cert;
 struct pki_key;
 struct token_issuer;
@@ -20,6 +21,7 @@ struct controller_context {
     const struct pki_cert *ca_cert;          /* issues certificates of clients */
     const struct pki_key *ca_key;
     int64_t signing_duration_s; /* how long they are valid at most */
+    struct fleet *fleet;        /* what applies to which device */
 };
 
 struct controller_queue;
@@ -36,13 +38,16 @@ struct controller {
     /* 0: done; > 0: call again in that many ms; < 0: failed, retried with growing delays. */
     int64_t (*reconcile)(void *state, const struct controller_context *ctx, struct str key);
     void (*stop)(void *state);
+    /* Keys worked on at once; 0: one. More for those that mostly wait for their writes: what is
+     * written together is synced together. */
+    unsigned n_workers;
 };
 
-/* Ends with NULL. */
-extern const struct controller *const controllers[];
-
 struct controller_runner;
-struct controller_runner *controller_runner_new(const struct controller_context *ctx);
+/* Starts every controller of the table, which ends with NULL. Each event goes to them in its order.
+ */
+struct controller_runner *controller_runner_new(const struct controller_context *ctx,
+                                                const struct controller *const *table);
 /* Stops the threads and frees; reconciles under way finish first. */
 void controller_runner_free(struct controller_runner *r);
 /* What its queues have counted, for the metrics (ctx is the runner): fills at most max and returns

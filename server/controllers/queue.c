@@ -15,7 +15,9 @@ struct work {
     struct str key; /* owned */
     int64_t due_us;
     int64_t retry_ms; /* of the last failure; 0: the last time went well */
-    bool is_waiting;
+    bool is_waiting; /* in the heap */
+    bool is_worked_on;
+    bool is_wanted; /* woken meanwhile: waits again, until due_us, when it has been worked on */
     size_t heap_at;
 };
 
@@ -93,17 +95,20 @@ static int64_t now_us(const struct controller_queue *q)
 static void schedule(struct controller_queue *q, struct work *w, int64_t delay_ms)
 {
     int64_t due_us = now_us(q) + delay_ms * 1000;
-    if (w->is_waiting && w->due_us <= due_us)
+    if ((w->is_waiting || w->is_wanted) && w->due_us <= due_us)
         return;
     w->due_us = due_us;
     if (w->is_waiting) {
         heap_up(q, w->heap_at);
-    } else {
-        w->is_waiting = true;
-        heap_push(q, w);
+    } else if (!w->is_wanted) {
         q->figures.n_adds++;
+        w->is_wanted = w->is_worked_on;
+        w->is_waiting = !w->is_worked_on;
+        if (w->is_waiting)
+            heap_push(q, w);
     }
-    (void) pthread_cond_signal(&q->wake);
+    if (w->is_waiting)
+        (void) pthread_cond_signal(&q->wake);
 }
 
 void controller_enqueue(struct controller_queue *q, struct str key, int64_t delay_ms)
@@ -135,12 +140,26 @@ static struct work *take_due(struct controller_queue *q)
         return NULL;
     struct work *w = heap_pop(q);
     w->is_waiting = false;
+    w->is_worked_on = true;
     queue_histogram_add(&q->figures.waited, now_us(q) - w->due_us);
     return w;
 }
 
+/* Nobody works on it any more: what woke it meanwhile counts from here on. */
+static void put_back(struct controller_queue *q, struct work *w)
+{
+    w->is_worked_on = false;
+    if (!w->is_wanted)
+        return;
+    w->is_wanted = false;
+    w->is_waiting = true;
+    heap_push(q, w);
+    (void) pthread_cond_signal(&q->wake);
+}
+
 static void settle(struct controller_queue *q, struct work *w, int64_t result)
 {
+    put_back(q, w);
     if (result < 0) {
         w->retry_ms =
             MIN(MAX(w->retry_ms * 2, (int64_t) QUEUE_RETRY_MIN_MS), (int64_t) QUEUE_RETRY_MAX_MS);
@@ -227,7 +246,7 @@ void controller_queue_stop(struct controller_queue *q)
 {
     (void) pthread_mutex_lock(&q->lock);
     q->is_stopping = true;
-    (void) pthread_cond_signal(&q->wake);
+    (void) pthread_cond_broadcast(&q->wake);
     (void) pthread_mutex_unlock(&q->lock);
 }
 
@@ -270,7 +289,7 @@ static void open(struct controller_queue *q)
 {
     (void) pthread_mutex_lock(&q->lock);
     q->is_synced = true;
-    (void) pthread_cond_signal(&q->wake);
+    (void) pthread_cond_broadcast(&q->wake);
     (void) pthread_mutex_unlock(&q->lock);
 }
 

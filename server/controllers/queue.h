@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One controller with the keys that wait for it, each at most once, earliest first. The runner
- * drives it with a thread, simulations by hand. Every function may be called from any thread; one
- * thread at a time works. */
+ * drives it with threads, simulations by hand. Every function may be called from any thread; a key
+ * is worked on by one at a time. */
 #pragma once
 
 #include "api/queue_figures.h"

@@ -6,12 +6,13 @@
 #include "controllers/queue.h"
 
 #define MAX_CONTROLLERS 32
+#define MAX_THREADS 128
 
 struct controller_runner {
     struct controller_context ctx;
     struct controller_queue *queues[MAX_CONTROLLERS];
-    pthread_t threads[MAX_CONTROLLERS];
-    size_t n_queues;
+    pthread_t threads[MAX_THREADS];
+    size_t n_queues, n_threads;
 };
 
 static void *run(void *arg)
@@ -29,18 +30,21 @@ static void on_event(void *ctx, const struct kube_event *e)
 
 static void start(struct controller_runner *r, const struct controller *c)
 {
-    struct controller_queue *q = controller_queue_new(c, &r->ctx);
-    if (r->n_queues == MAX_CONTROLLERS ||
-        pthread_create(&r->threads[r->n_queues], NULL, run, q) != 0)
+    if (r->n_queues == MAX_CONTROLLERS)
         abort();
-    r->queues[r->n_queues++] = q;
+    struct controller_queue *q = r->queues[r->n_queues++] = controller_queue_new(c, &r->ctx);
+    for (unsigned i = 0; i < MAX(c->n_workers, 1U); i++)
+        if (r->n_threads == MAX_THREADS ||
+            pthread_create(&r->threads[r->n_threads++], NULL, run, q) != 0)
+            abort();
 }
 
-struct controller_runner *controller_runner_new(const struct controller_context *ctx)
+struct controller_runner *controller_runner_new(const struct controller_context *ctx,
+                                                const struct controller *const *table)
 {
     struct controller_runner *r = NEW(struct controller_runner);
     r->ctx = *ctx;
-    for (const struct controller *const *c = controllers; *c; c++)
+    for (const struct controller *const *c = table; *c; c++)
         start(r, *c);
     kube_watch(r->ctx.client, on_event, r);
     return r;
@@ -52,7 +56,7 @@ void controller_runner_free(struct controller_runner *r)
         return;
     for (size_t i = 0; i < r->n_queues; i++)
         controller_queue_stop(r->queues[i]);
-    for (size_t i = 0; i < r->n_queues; i++)
+    for (size_t i = 0; i < r->n_threads; i++)
         (void) pthread_join(r->threads[i], NULL);
     kube_client_free(r->ctx.client); /* ends the events */
     for (size_t i = 0; i < r->n_queues; i++)

@@ -20,6 +20,9 @@
 #define SETTINGS_ACTIVATE SETTINGS_PREFIX "activate"         /* "true" or "false" */
 #define SETTINGS_ONBOARDED_BY SETTINGS_PREFIX "onboarded-by" /* <Kind>/<name> of what let it in */
 
+/* Of a DeviceConfig: "false" means that all of it is its writer's, and nothing is composed. */
+#define SETTINGS_COMPOSED SETTINGS_PREFIX "composed"
+
 /* ---- judging ------------------------------------------------------------------------------- */
 
 enum settings_verdict { SETTINGS_GOOD, SETTINGS_UNKNOWN, SETTINGS_BAD };

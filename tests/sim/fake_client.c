@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "api/admission/reference.h"
 #include "api/hooks.h"
 #include "base/alloc.h"
 #include "schema/patch.h"
@@ -381,10 +382,37 @@ static struct registry *on_kinds(struct kube_client *c)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
+static bool refers_to(struct arena *a, const struct fake_object *o, struct str key)
+{
+    const struct kind_hooks *hooks = kind_hooks_find(o->kind->group, o->kind->plural);
+    struct reference_list list = {.arena = a};
+    if (hooks && hooks->refer)
+        hooks->refer(&list, o->object);
+    for (size_t i = 0; i < list.n; i++)
+        if (str_eq(reference_key(a, &list.items[i]), key))
+            return true;
+    return false;
+}
+
+static size_t on_users(struct kube_client *client, struct arena *a, struct str key, size_t max,
+                       struct str **ret_keys)
+{
+    struct fake_client *f = CONTAINER_OF(client, struct fake_client, client);
+    size_t n = 0;
+    *ret_keys = ARENA_ARRAY(a, struct str, f->n_objects + 1);
+    for (size_t i = 0; i < f->n_objects && n < max; i++) {
+        const struct fake_object *o = &f->objects[i];
+        if (refers_to(a, o, key))
+            (*ret_keys)[n++] = arena_printf(a, "%.*s/%.*s/%.*s", STR_ARG(o->collection),
+                                            STR_ARG(o->namespace), STR_ARG(o->name));
+    }
+    return n;
+}
+
 void fake_client_init(struct fake_client *f, const struct clock *clock, uint64_t seed)
 {
     static const struct kube_client_ops ops = {
-        .request = on_request, .kinds = on_kinds, .refresh_kinds = on_refresh};
+        .request = on_request, .kinds = on_kinds, .refresh_kinds = on_refresh, .users = on_users};
     struct str error = STR_NONE;
     *f = (struct fake_client){.client = {&ops},
                               .arena = arena_new(),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every controller of the server, one line each; the runner starts them all. */
+/* Every controller of the server, one line each; the runner starts them all and tells them of events
+ * in this order. */
+#include "controller_table.h"
+
 #include "controllers/accounts.h"
 #include "controllers/aggregation.h"
 #include "controllers/certificates.h"
@@ -13,7 +16,7 @@
 #include "controllers/quota.h"
 #include "controllers/token_secrets.h"
 
-const struct controller *const controllers[] = {
+const struct controller *const controller_table[] = {
     &crd_controller,
     &namespace_controller,
     &accounts_controller,
