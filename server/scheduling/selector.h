@@ -6,6 +6,8 @@
 
 #include "json/json.h"
 
+#define SELECTOR_WEIGHT_MAX 100 /* of one preference, as Kubernetes has it */
+
 /* spec: of an Application, DeviceNetwork or template; NULL and one that says nothing fit all. labels:
  * metadata.labels of the Device, may be NULL. An expression that cannot be read fits nothing. */
 bool selector_matches(const struct json *spec, struct str device_name, const struct json *labels);
