@@ -63,13 +63,29 @@ Eve__Common__CipherContext *cipher_context(struct arena *a, const struct cipher_
 
 /* ---- blocks --------------------------------------------------------------------------------- */
 
+void cipher_synthetic_iv(struct arena *a, const struct cipher_pair *p, struct str identity,
+                         struct str plaintext, unsigned char ret[CIPHER_IV_BYTES])
+{
+    /* A key of its own: that of the cipher is used for nothing else. */
+    unsigned char key[SHA256_BYTES], digest[SHA256_BYTES], content[SHA256_BYTES];
+    pki_hmac_sha256(str_range((const char *) p->key, sizeof(p->key)), STR("seth cipher iv"), key);
+    /* The plaintext's digest rather than itself, so that no copy of a secret is left behind. */
+    pki_sha256(plaintext, content);
+    const struct str parts[] = {arena_printf(a, "%zu:", identity.n), identity,
+                                str_range((const char *) content, sizeof(content))};
+    pki_hmac_sha256(str_range((const char *) key, sizeof(key)),
+                    arena_join(a, parts, N_ELEMENTS(parts)), digest);
+    memcpy(ret, digest, CIPHER_IV_BYTES);
+    explicit_bzero(key, sizeof(key));
+}
+
 static void seal_into(struct arena *a, const struct cipher_pair *p, struct str plaintext,
                       const unsigned char *iv, Eve__Common__CipherBlock *block)
 {
     assert(plaintext.n > 0); /* devices refuse an empty block */
     unsigned char *vector = arena_alloc(a, CIPHER_IV_BYTES);
     unsigned char *digest = arena_alloc(a, SHA256_BYTES), *data = arena_alloc(a, plaintext.n);
-    /* Never the same twice: all blocks of a pair have one key. */
+    /* Never the same for two contents: all blocks of a pair have one key. */
     if (iv)
         memcpy(vector, iv, CIPHER_IV_BYTES);
     else
@@ -187,8 +203,11 @@ int cipher_reseal(struct arena *a, Eve__Config__EdgeDevConfig *config,
     pb_visit((ProtobufCMessage *) config, &eve__common__cipher_block__descriptor, open_block, &r);
     for (size_t i = 0; i < r.n_opened; i++) {
         struct str plaintext = r.opened[i].plaintext;
-        if (r.result == 0)
-            seal_into(a, to, plaintext, /* iv= */ NULL, r.opened[i].block);
+        if (r.result == 0) {
+            unsigned char iv[CIPHER_IV_BYTES];
+            cipher_synthetic_iv(a, to, /* identity= */ STR(""), plaintext, iv);
+            seal_into(a, to, plaintext, iv, r.opened[i].block);
+        }
         explicit_bzero((char *) (uintptr_t) plaintext.p, plaintext.n);
     }
     if (r.result < 0)

@@ -24,6 +24,13 @@ int cipher_pair(struct arena *a, const struct pki_key *controller_key,
                 struct str device_cert_hash, struct cipher_pair *ret);
 
 Eve__Common__CipherContext *cipher_context(struct arena *a, const struct cipher_pair *p);
+/* An IV made of what is sealed: same content in the same place, same block, with nothing kept. It
+ * is sound for the reason that makes synthetic IVs sound (RFC 5297): under one key two different
+ * contents never share an IV but by a collision of HMAC-SHA256, and who does not have the key
+ * cannot tell it from a random one. What repeating gives away, that a content is the same as
+ * before, the block says anyway: it carries SHA-256 of its plaintext. */
+void cipher_synthetic_iv(struct arena *a, const struct cipher_pair *p, struct str identity,
+                         struct str plaintext, unsigned char ret[CIPHER_IV_BYTES]);
 /* Plaintext is not empty. iv NULL: random. */
 Eve__Common__CipherBlock *cipher_seal(struct arena *a, const struct cipher_pair *p,
                                       struct str plaintext, const unsigned char *iv);
@@ -32,6 +39,7 @@ int cipher_open(struct arena *a, const struct cipher_pair *p, const Eve__Common_
                 struct str *ret_plaintext);
 
 /* After a rotation: every block of the configuration that `from` opens is sealed again with `to`,
- * its context replaced. Returns how many; negative when one cannot be opened. */
+ * its context replaced; the same configuration gives the same bytes. Returns how many; negative
+ * when one cannot be opened. */
 int cipher_reseal(struct arena *a, Eve__Config__EdgeDevConfig *config,
                   const struct cipher_pair *from, const struct cipher_pair *to);

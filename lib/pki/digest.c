@@ -47,6 +47,15 @@ void pki_sha1(struct str data, unsigned char out[20])
     digest(&digests.sha1, data, out);
 }
 
+void pki_hmac_sha256(struct str key, struct str data, unsigned char out[SHA256_BYTES])
+{
+    pthread_once(&digests.once, fetch_digests);
+    const unsigned char *ok =
+        HMAC(digests.sha256, key.p, (int) key.n, (const unsigned char *) data.p, data.n, out, NULL);
+    assert(ok);
+    (void) ok;
+}
+
 int pki_wifi_key(struct str passphrase, struct str ssid, unsigned char out[WIFI_KEY_BYTES])
 {
     pthread_once(&digests.once, fetch_digests);

@@ -9,6 +9,8 @@
 #define SHA512_BYTES 64
 void pki_sha256(struct str data, unsigned char out[SHA256_BYTES]);
 void pki_sha512(struct str data, unsigned char out[SHA512_BYTES]);
+/* RFC 2104. */
+void pki_hmac_sha256(struct str key, struct str data, unsigned char out[SHA256_BYTES]);
 /* SHA-1 is for the WebSocket handshake alone (RFC 6455 4.2.2). */
 void pki_sha1(struct str data, unsigned char out[20]);
 /* The key of WPA-PSK as wpa_passphrase derives it (IEEE 802.11, J.4). Slow by design. -EINVAL. */

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/auth/rbac.h"
@@ -272,6 +273,27 @@ static void open_server(struct world *w)
     must(api_new(&api, &w->server, &error) == 0, "api");
 }
 
+static void open_certs(struct world *w)
+{
+    char *error = NULL;
+    const struct pki_cert_options root = {
+        .common_name = STR("root"), .is_ca = true, .valid_days = 3650, .backdate_s = 200000};
+    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
+    CLEANUP(pki_cert_freep) struct pki_cert *cert = pki_cert_new(&root, key, NULL, NULL);
+    must(mkdir(path(w, "pki"), 0700) == 0, "mkdir");
+    must(pki_key_save(key, path(w, "pki/root-key.pem")) == 0, "root key");
+    must(pki_cert_save(cert, path(w, "pki/root-certificate.pem")) == 0, "root");
+    const struct controller_certs_options o = {.data_dir = w->directory,
+                                               .clock = &w->clock.clock,
+                                               .signing_cert_file = "",
+                                               .signing_key_file = "",
+                                               .ecdh_cert_file = "",
+                                               .ecdh_key_file = "",
+                                               .lifetime_s = (int64_t) 3000 * 86400};
+    if (controller_certs_open(&o, &w->api.certs, &error) < 0)
+        must(false, error);
+}
+
 static void open_device_api(struct world *w)
 {
     w->faulty =
@@ -285,6 +307,7 @@ static void open_device_api(struct world *w)
                                                                     .clock = w->api.clock,
                                                                     .roster = w->api.roster,
                                                                     .workers = w->api.workers});
+    open_certs(w);
 }
 
 void world_open(struct world *w)
@@ -323,6 +346,7 @@ void world_close(struct world *w)
     kube_client_free(w->watcher);
     workers_free(w->api.workers);
     onboarding_free(w->api.onboarding);
+    controller_certs_free(w->api.certs);
     roster_free(w->api.roster);
     kube_client_free(w->faulty.real);
     kube_client_free(w->user);

@@ -63,3 +63,12 @@ TEST(wifi_keys_are_those_of_the_standard)
     assert_int_equal(pki_wifi_key(STR("password"), STR("an ssid of more than 32 characters"), key),
                      -EINVAL);
 }
+
+TEST(hmac_is_that_of_rfc_4231)
+{
+    ARENA_AUTO a = arena_new();
+    unsigned char out[SHA256_BYTES];
+    pki_hmac_sha256(STR("Jefe"), STR("what do ya want for nothing?"), out);
+    assert_true(str_is(pki_hex(a, out, sizeof(out)),
+                       "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"));
+}
