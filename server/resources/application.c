@@ -6,6 +6,7 @@
 #include "resources/application_networks.h"
 #include "resources/checks.h"
 #include "resources/eve_references.h"
+#include "resources/identity.h"
 #include "resources/resources.h"
 
 #define CONTAINERS_MAX 32
@@ -234,6 +235,13 @@ static void refer(struct reference_list *l, const struct json *object)
         l, &(struct application_view){.object = object, .namespace = eve_namespace_of(object)});
 }
 
+static void prepare(struct hook_context *h, const struct json *old, struct json *object)
+{
+    identity_prepare(h, old, object);
+    if (!old)
+        identity_begin_ready(h, object, STR("NotReported"), STR("no device has reported it yet"));
+}
+
 static void validate(struct hook_context *h, const struct json *object, struct causes *causes)
 {
     if (!h->subresource.n)
@@ -244,6 +252,8 @@ static void validate(struct hook_context *h, const struct json *object, struct c
 const struct kind_hooks application_hooks = {
     .group = STR("eve.lfedge.org"),
     .plural = STR("applications"),
+    .prepare = prepare,
     .validate = validate,
+    .validate_update = identity_check,
     .refer = refer,
 };

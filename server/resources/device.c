@@ -7,6 +7,7 @@
 #include "resources/device_certificate.h"
 #include "resources/device_options.h"
 #include "resources/eve_references.h"
+#include "resources/identity.h"
 #include "resources/resources.h"
 
 /* For those who may do everything: the uuid that a device has had elsewhere. */
@@ -19,13 +20,6 @@
 static struct json *annotations_of(const struct json *object)
 {
     return json_at(object, "metadata", "annotations", NULL);
-}
-
-static struct str new_uuid(struct hook_context *h)
-{
-    char text[UUID_TEXT_BYTES];
-    random_uuid(text);
-    return arena_str(h->arena, str_of(text));
 }
 
 static bool may_give_uuid(const struct hook_context *h)
@@ -49,39 +43,6 @@ static struct str given_uuid(struct hook_context *h, struct json *object)
     return arena_str(h->arena, str_of(text));
 }
 
-static struct json never_seen(struct hook_context *h)
-{
-    char now[CLOCK_SECONDS_BYTES];
-    struct json condition = json_object();
-    clock_format_seconds(h->now_us, now);
-    const struct {
-        const char *key;
-        struct str value;
-    } members[] = {
-        {"type", STR("Ready")},
-        {"status", STR("Unknown")},
-        {"reason", STR("NeverSeen")},
-        {"message", STR("the device has not been in touch yet")},
-        {"lastTransitionTime", arena_str(h->arena, str_of(now))},
-    };
-    for (size_t i = 0; i < N_ELEMENTS(members); i++)
-        (void) json_append_member(h->arena, &condition, str_of(members[i].key),
-                                  json_string(members[i].value));
-    return condition;
-}
-
-static void begin_status(struct hook_context *h, struct json *object)
-{
-    struct json status = json_object(), conditions = json_array();
-    struct str uuid = given_uuid(h, object);
-    if (!uuid.p)
-        uuid = new_uuid(h);
-    (void) json_push(h->arena, &conditions, never_seen(h));
-    (void) json_append_member(h->arena, &status, STR("uuid"), json_string(uuid));
-    (void) json_append_member(h->arena, &status, STR("conditions"), conditions);
-    (void) json_set(h->arena, object, STR("status"), status);
-}
-
 /* running/wanted, which no path of a column could show. */
 static void sum_up(struct hook_context *h, struct json *object)
 {
@@ -92,14 +53,6 @@ static void sum_up(struct hook_context *h, struct json *object)
         arena_printf(h->arena, "%" PRId64 "/%" PRId64, json_get_int(apps, STR("running"), 0),
                      json_get_int(apps, STR("wanted"), 0));
     (void) json_set(h->arena, apps, STR("summary"), json_string(summary));
-}
-
-/* The object's own: on writes to the object it is still the old one's. */
-static struct json *own_status(struct hook_context *h, struct json *object)
-{
-    struct json *status = json_ensure_object(h->arena, object, STR("status"));
-    json_unshare(h->arena, status, /* n_more= */ 2);
-    return status;
 }
 
 /* Kept so that nobody has to read certificates to tell devices apart. */
@@ -119,12 +72,11 @@ static void set_fingerprint(struct hook_context *h, const struct json *old, stru
 
 static void prepare(struct hook_context *h, const struct json *old, struct json *object)
 {
-    const struct json *uuid = json_at(old, "status", "uuid", NULL);
+    identity_prepare_as(h, old, object, old ? STR_NONE : given_uuid(h, object));
     if (!old)
-        begin_status(h, object);
-    struct json *status = own_status(h, object);
-    if (uuid && !json_get(status, STR("uuid")))
-        (void) json_set(h->arena, status, STR("uuid"), *uuid);
+        identity_begin_ready(h, object, STR("NeverSeen"),
+                             STR("the device has not been in touch yet"));
+    (void) identity_own_status(h, object, /* n_more= */ 1);
     set_fingerprint(h, old, object);
     if (str_is(h->subresource, "status"))
         sum_up(h, object);
@@ -168,12 +120,8 @@ static void validate(struct hook_context *h, const struct json *object, struct c
 static void validate_update(struct hook_context *h, const struct json *old,
                             const struct json *object, struct causes *causes)
 {
-    const struct field_path status = FIELD_NAME(NULL, STR("status"));
-    const struct json *uuid = json_at(old, "status", "uuid", NULL);
     check(h, old, object, causes);
-    if (uuid)
-        object_meta_check_immutable(causes, &FIELD_NAME(&status, STR("uuid")), uuid,
-                                    json_at(object, "status", "uuid", NULL));
+    identity_check(h, old, object, causes);
 }
 
 static struct str certificate_of(struct arena *a, const struct json *object)

@@ -3,6 +3,7 @@
 #include "resources/addresses.h"
 #include "resources/affinity.h"
 #include "resources/eve_references.h"
+#include "resources/identity.h"
 #include "resources/resources.h"
 
 /* The network, its broadcast, the device and one application. */
@@ -67,7 +68,9 @@ static void refer(struct reference_list *l, const struct json *object)
 const struct kind_hooks devicenetwork_hooks = {
     .group = STR("eve.lfedge.org"),
     .plural = STR("devicenetworks"),
+    .prepare = identity_prepare,
     .validate = validate,
+    .validate_update = identity_check,
     .refer = refer,
     .has_users = true,
 };

@@ -2,6 +2,7 @@
 /* Images: where they are stored decides what must be known of them. */
 #include "resources/checks.h"
 #include "resources/eve_references.h"
+#include "resources/identity.h"
 #include "resources/resources.h"
 
 #define TYPE_EVE_OS "eve-os"
@@ -104,7 +105,9 @@ static void validate(struct hook_context *h, const struct json *object, struct c
 const struct kind_hooks image_hooks = {
     .group = STR("eve.lfedge.org"),
     .plural = STR("images"),
+    .prepare = identity_prepare,
     .validate = validate,
+    .validate_update = identity_check,
     .refer = refer,
     .has_users = true,
 };

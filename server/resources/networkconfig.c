@@ -4,6 +4,7 @@
 #include "resources/addresses.h"
 #include "resources/checks.h"
 #include "resources/eve_references.h"
+#include "resources/identity.h"
 #include "resources/resources.h"
 
 /* ---- addresses ----------------------------------------------------------------------------- */
@@ -175,7 +176,9 @@ static void refer(struct reference_list *l, const struct json *object)
 const struct kind_hooks networkconfig_hooks = {
     .group = STR("eve.lfedge.org"),
     .plural = STR("networkconfigs"),
+    .prepare = identity_prepare,
     .validate = validate,
+    .validate_update = identity_check,
     .refer = refer,
     .has_users = true,
 };

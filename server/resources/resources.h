@@ -43,3 +43,4 @@ extern const struct kind_hooks applicationstatefulset_hooks;
 extern const struct kind_hooks devicenetwork_hooks;
 extern const struct kind_hooks image_hooks;
 extern const struct kind_hooks networkconfig_hooks;
+extern const struct kind_hooks eve_volume_hooks;

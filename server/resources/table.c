@@ -43,6 +43,7 @@ static const struct kind_hooks *const table[] = {
     &devicenetwork_hooks,
     &image_hooks,
     &networkconfig_hooks,
+    &eve_volume_hooks,
 };
 
 const struct kind_hooks *kind_hooks_find(struct str group, struct str plural)
