@@ -15,6 +15,7 @@
 #include "controllers/protection.h"
 #include "controllers/quota.h"
 #include "controllers/token_secrets.h"
+#include "fleet/composing.h"
 
 const struct controller *const controller_table[] = {
     &crd_controller,
@@ -30,5 +31,6 @@ const struct controller *const controller_table[] = {
     &certificate_cleanup_controller,
     &onboard_certificates_controller,
     &enrollment_controller,
+    &composing_controller,
     NULL,
 };

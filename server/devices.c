@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "device/config.h"
+#include "device/sealer.h"
 #include "net/stream.h"
 #include "roster/last_seen.h"
 
@@ -134,6 +135,9 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     d->reading = (struct reading){.telemetry = api->telemetry, .roster = api->roster};
     d->annexes[d->n_annexes++] = reading_annex(&d->reading);
     open_adam(d, o);
+    d->composer = kube_client_local(o->store_api, "seth-composer");
+    d->fleet = fleet_new(&(struct fleet_options){
+        .client = d->composer, .clock = &clock_system, .open_seal = sealer_open, .seal_ctx = api});
     health_add(o->health, &(struct health_check){STR("devices"), HEALTH_READYZ, are_ready, d});
     return 0;
 }
@@ -247,6 +251,8 @@ void devices_close(struct devices *d)
     roster_free(d->api.roster);
     kube_client_free(d->api.client);
     kube_client_free(d->reporter);
+    fleet_free(d->fleet);
+    kube_client_free(d->composer);
     adam_free(d->adam);
     kube_client_free(d->adam_client);
 }

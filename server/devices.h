@@ -10,10 +10,11 @@
 #include "device/endpoint.h"
 #include "device/onboarding.h"
 #include "device/server.h"
+#include "fleet/fleet.h"
 #include "options.h"
 #include "reading/reading.h"
 
-#define DEVICES_MAX_ANNEXES 2
+#define DEVICES_MAX_ANNEXES 3
 
 struct devices {
     struct device_api api;
@@ -26,6 +27,8 @@ struct devices {
     struct kube_client *adam_client;
     struct adam *adam;
     struct reading reading;
+    struct kube_client *composer;
+    struct fleet *fleet;
     struct table_live live;                    /* when each was last seen, for tables */
     struct annex annexes[DEVICES_MAX_ANNEXES]; /* how users read what devices send */
     size_t n_annexes;

@@ -40,8 +40,8 @@ void fleet_concerned(struct fleet *f, const struct fleet_change *changes, size_t
 
 /* Everything that applies to a device, with the changes made; in the arena. Applications that the
  * changes bring are the device's when their status.device says so, or when they have none and their
- * selectors name this device alone (nodeSelector `name`). 0; -ENOENT: there is no such Device; other
- * negative errnos with st filled. Blocks. */
+ * selectors name this device alone (nodeSelector `name`). 0; -ENOENT: there is no such Device;
+ * other negative errnos with st filled. Blocks. */
 int fleet_inputs(struct fleet *f, struct arena *a, struct str namespace, struct str name,
                  const struct fleet_change *changes, size_t n_changes, struct compose_inputs *ret,
                  struct status *st);

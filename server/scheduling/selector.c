@@ -127,15 +127,16 @@ static const struct json *node_affinity(const struct json *spec)
     return json_at(spec, "affinity", "nodeAffinity", NULL);
 }
 
-bool selector_matches(const struct json *spec, struct str device_name, const struct json *labels)
+bool device_selector_matches(const struct json *spec, struct str device_name,
+                             const struct json *labels)
 {
     const struct candidate d = {.name = device_name, .labels = labels};
     return node_selector_holds(json_get(spec, STR("nodeSelector")), &d) &&
            required_holds(json_get(node_affinity(spec), REQUIRED), &d);
 }
 
-int64_t selector_preference(const struct json *spec, struct str device_name,
-                            const struct json *labels)
+int64_t device_selector_preference(const struct json *spec, struct str device_name,
+                                   const struct json *labels)
 {
     const struct candidate d = {.name = device_name, .labels = labels};
     int64_t sum = 0;

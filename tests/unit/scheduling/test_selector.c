@@ -122,7 +122,7 @@ TEST(required_terms_match)
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         ARENA_AUTO a = arena_new();
-        if (selector_matches(parse(a, cases[i].spec), STR("edge-1"), parse(a, labels)) !=
+        if (device_selector_matches(parse(a, cases[i].spec), STR("edge-1"), parse(a, labels)) !=
             cases[i].holds)
             fail_msg("case %zu: %s", i, cases[i].spec ? cases[i].spec : "nothing");
     }
@@ -132,9 +132,9 @@ TEST(devices_without_labels_have_their_name)
 {
     ARENA_AUTO a = arena_new();
     const struct json *by_name = parse(a, "{'nodeSelector': {'name': 'edge-1'}}");
-    assert_true(selector_matches(by_name, STR("edge-1"), NULL));
-    assert_false(selector_matches(by_name, STR("edge-10"), NULL));
-    assert_false(selector_matches(parse(a, "{'nodeSelector': {'a': 'b'}}"), STR("b"), NULL));
+    assert_true(device_selector_matches(by_name, STR("edge-1"), NULL));
+    assert_false(device_selector_matches(by_name, STR("edge-10"), NULL));
+    assert_false(device_selector_matches(parse(a, "{'nodeSelector': {'a': 'b'}}"), STR("b"), NULL));
 }
 
 #define SITE "{'matchExpressions': [{'key': 'site', 'operator': 'In', 'values': ['north']}]}"
@@ -163,7 +163,7 @@ TEST(preferences_that_hold_are_summed)
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
         ARENA_AUTO a = arena_new();
-        if (selector_preference(parse(a, cases[i].spec), STR("edge-1"), parse(a, labels)) !=
+        if (device_selector_preference(parse(a, cases[i].spec), STR("edge-1"), parse(a, labels)) !=
             cases[i].weight)
             fail_msg("case %zu: %s", i, cases[i].spec ? cases[i].spec : "nothing");
     }
