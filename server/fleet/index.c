@@ -224,7 +224,7 @@ static void follow_network(struct fleet *f, struct fleet_node *n, const struct k
         return;
     n->arena = arena_new();
     const struct json *spec = json_get(object, STR("spec"));
-    n->spec = json_new(n->arena, spec ? json_clone(n->arena, spec) : json_object());
+    n->spec = json_parse_quick(n->arena, spec ? json_text(n->arena, spec) : STR("{}"));
     list_append(&space_of(f, e->namespace)->networks, &n->link);
 }
 
