@@ -203,16 +203,34 @@ static struct json *limited(struct fake_client *f, const struct kind *kind, stru
     return object;
 }
 
+static bool is_apply(const struct kube_request *r)
+{
+    return r->verb == VERB_PATCH && str_is(r->content_type, "application/apply-patch+yaml");
+}
+
+/* There is one applier here, so what it applies is all there is of the spec. */
+static const struct json *patched(struct fake_client *f, const struct json *old,
+                                  const struct kube_request *r)
+{
+    struct json *merged = NULL;
+    struct patch_error error;
+    if (str_is(r->content_type, "application/json-patch+json"))
+        return patch_json(f->arena, old, r->body, &merged, &error) < 0 ? NULL : merged;
+    if (patch_merge(f->arena, old, r->body, &merged, &error) < 0)
+        return NULL;
+    if (is_apply(r))
+        (void) json_set(f->arena, merged, STR("spec"), *json_get(r->body, STR("spec")));
+    return merged;
+}
+
 static int write_object(struct fake_client *f, const struct kind *kind, struct fake_object *o,
                         const struct kube_request *r, struct json **ret)
 {
     const struct json *given = r->body;
     if (r->verb == VERB_PATCH) {
-        struct json *merged = NULL;
-        struct patch_error error;
-        if (patch_merge(f->arena, o->object, r->body, &merged, &error) < 0)
+        given = patched(f, o->object, r);
+        if (!given)
             return -EINVAL;
-        given = merged;
     }
     struct str revision = meta_text(r->body, "resourceVersion");
     struct str uid = meta_text(r->body, "uid");
@@ -313,14 +331,15 @@ int fake_request(struct fake_client *f, struct arena *a, const struct kube_reque
     struct fake_object *o = find(f, kind->collection, r->namespace, r->name);
     bool is_item =
         r->verb != VERB_LIST && r->verb != VERB_CREATE && r->verb != VERB_DELETE_COLLECTION;
-    if (is_item && !o)
+    const bool is_new = is_apply(r) && !o;
+    if (is_item && !o && !is_new)
         return -ENOENT;
     int result = 0;
     if (r->verb == VERB_GET)
         object = o->object;
     else if (r->verb == VERB_LIST)
         object = list(f, a, kind, r->namespace);
-    else if (r->verb == VERB_CREATE)
+    else if (r->verb == VERB_CREATE || is_new)
         result = create(f, kind, r, &object);
     else if (r->verb == VERB_DELETE)
         result = delete_one(f, kind, o, r->body);

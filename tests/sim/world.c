@@ -61,6 +61,8 @@ static void deliver_existing(void *ctx, struct str collection, const struct json
 
 static void start(struct world *w)
 {
+    if (w->begin)
+        w->begin(w);
     for (size_t i = 0; i < w->n_controllers; i++) {
         w->queues[i] = controller_queue_new(w->controllers[i], &w->ctx);
         struct delivery d = {w->queues[i]};
@@ -74,6 +76,8 @@ static void stop(struct world *w)
 {
     for (size_t i = 0; i < w->n_controllers; i++)
         controller_queue_free(w->queues[i]);
+    if (w->end)
+        w->end(w);
 }
 
 /* ---- time --------------------------------------------------------------------------------- */
@@ -127,7 +131,13 @@ uint64_t world_seed(void)
 
 void world_init(struct world *w, uint64_t seed, const struct controller *const *table)
 {
-    *w = (struct world){0};
+    world_init_shared(w, seed, table, NULL, NULL);
+}
+
+void world_init_shared(struct world *w, uint64_t seed, const struct controller *const *table,
+                       void (*begin)(struct world *w), void (*end)(struct world *w))
+{
+    *w = (struct world){.begin = begin, .end = end};
     clock_virtual_init(&w->clock, WORLD_START_US);
     fake_client_init(&w->api, &w->clock.clock, seed);
     w->ctx = (struct controller_context){

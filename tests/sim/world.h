@@ -18,6 +18,9 @@ struct world {
     struct controller_queue *queues[WORLD_MAX_CONTROLLERS];
     size_t n_controllers;
     unsigned drop_percent, repeat_percent; /* of events */
+    /* Make and end what controllers share, with every start of theirs; NULL: nothing. */
+    void (*begin)(struct world *w);
+    void (*end)(struct world *w);
 };
 
 /* From the environment (SETH_SIM_SEED) or by chance; printed. */
@@ -25,6 +28,9 @@ uint64_t world_seed(void);
 
 /* table ends with NULL. The namespace "n" exists. */
 void world_init(struct world *w, uint64_t seed, const struct controller *const *table);
+/* The same with something that the controllers share. */
+void world_init_shared(struct world *w, uint64_t seed, const struct controller *const *table,
+                       void (*begin)(struct world *w), void (*end)(struct world *w));
 void world_done(struct world *w);
 /* The controllers forget all and begin again, with all that exists. */
 void world_restart(struct world *w);
