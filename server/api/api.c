@@ -20,6 +20,7 @@ struct api {
     struct references *references;
     struct webhooks *webhooks;
     const struct table_live *table_live;
+    const struct forecast *forecast;
     /* Readers take a reference under the lock; a swap is rare. */
     pthread_rwlock_t lock;
     struct registry *registry;
@@ -138,6 +139,16 @@ void api_set_table_live(struct api *api, const struct table_live *live)
 const struct table_live *api_table_live(struct api *api)
 {
     return api->table_live;
+}
+
+void api_set_forecast(struct api *api, const struct forecast *forecast)
+{
+    api->forecast = forecast;
+}
+
+const struct forecast *api_forecast(struct api *api)
+{
+    return api->forecast;
 }
 
 struct quota_ledger *api_quota_ledger(struct api *api)

@@ -15,6 +15,7 @@ struct rbac;
 struct webhooks;
 struct token_issuer;
 struct table_live;
+struct forecast;
 
 struct api_options {
     struct store *store;
@@ -42,6 +43,9 @@ struct webhooks *api_webhooks(struct api *api);
 /* Likewise: what tables show beyond the objects; kept by reference. */
 void api_set_table_live(struct api *api, const struct table_live *live);
 const struct table_live *api_table_live(struct api *api);
+/* Likewise: what dry runs are told; kept by reference. */
+void api_set_forecast(struct api *api, const struct forecast *forecast);
+const struct forecast *api_forecast(struct api *api);
 const struct token_issuer *api_token_issuer(struct api *api);
 /* The kinds as they are now, with a reference. From any thread. */
 struct registry *api_registry(struct api *api);

@@ -8,6 +8,7 @@
 #include "api/api.h"
 #include "api/hooks.h"
 #include "api/media.h"
+#include "api/overlay.h"
 #include "api/request.h"
 #include "api/selector.h"
 #include "api/status.h"
@@ -63,7 +64,8 @@ struct call {
     const struct kind_subresource *subresource; /* NULL: the object itself */
     struct media_choice media;                  /* the form of the answer */
     bool is_dry_run;
-    struct status status; /* code != 0: the call has failed */
+    const struct overlay *overlay; /* of a dry run that is one of several; NULL: none */
+    struct status status;          /* code != 0: the call has failed */
     struct call_reply reply;
     struct call_warning *warnings, **last_warning;
     struct call_annotation *annotations;

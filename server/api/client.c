@@ -52,15 +52,13 @@ static int error_of(int http_code)
     }
 }
 
-static int local_request(struct kube_client *client, struct arena *a, const struct kube_request *r,
-                         struct json **ret_object, struct status *st)
+/* manager: what stands before the slash in the user agent of a remote client. */
+static int run(struct call *c, const struct kube_request *r, struct str manager,
+               struct json **ret_object, struct status *st)
 {
-    static const struct str masters[] = {{"system:masters", 14}};
-    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
-    struct call call = {.api = lc->api, .arena = a};
-    struct call *c = &call;
+    const struct user user = c->in.user;
     c->in = (struct call_input){
-        .user = {STR("system:apiserver"), masters, 1},
+        .user = user,
         .path = {.is_resource = true,
                  .group = r->group,
                  .version = r->version,
@@ -68,11 +66,11 @@ static int local_request(struct kube_client *client, struct arena *a, const stru
                  .namespace = r->namespace,
                  .name = r->name,
                  .subresource = r->subresource},
-        .query = request_parse_query(a, r->query),
+        .query = request_parse_query(c->arena, r->query),
         .verb = r->verb,
         .content_type = r->content_type.n ? r->content_type : STR("application/json"),
-        .user_agent = str_of(lc->manager),
-        .body = r->body ? json_text(a, r->body) : STR(""),
+        .user_agent = manager,
+        .body = r->body ? json_text(c->arena, r->body) : STR(""),
     };
     call_run_blocking(c);
     int result = 0;
@@ -80,10 +78,27 @@ static int local_request(struct kube_client *client, struct arena *a, const stru
         *st = c->status;
         result = str_is(st->reason, "AlreadyExists") ? -EEXIST : error_of(st->code);
     } else if (ret_object) {
-        *ret_object = reply_value(a, &c->reply);
+        *ret_object = reply_value(c->arena, &c->reply);
     }
     call_done(c);
     return result;
+}
+
+static int local_request(struct kube_client *client, struct arena *a, const struct kube_request *r,
+                         struct json **ret_object, struct status *st)
+{
+    static const struct str masters[] = {{"system:masters", 14}};
+    struct local_client *lc = CONTAINER_OF(client, struct local_client, client);
+    struct call c = {
+        .api = lc->api, .arena = a, .in = {.user = {STR("system:apiserver"), masters, 1}}};
+    return run(&c, r, str_of(lc->manager), ret_object, st);
+}
+
+int kube_try(struct api *api, struct arena *a, const struct kube_trial *t,
+             const struct kube_request *r, struct json **ret_object, struct status *st)
+{
+    struct call c = {.api = api, .arena = a, .overlay = t->overlay, .in = {.user = *t->user}};
+    return run(&c, r, t->manager, ret_object, st);
 }
 
 /* ---- watching ----------------------------------------------------------------------------- */

@@ -91,3 +91,15 @@ struct api;
 /* The API server of this process. manager is the field manager of its writes ("seth-controllers").
  */
 struct kube_client *kube_client_local(struct api *api, const char *manager);
+
+struct user;
+struct overlay;
+/* In whose name a request is tried, and what it finds besides what is stored. */
+struct kube_trial {
+    const struct user *user; /* whose rights are the caller's affair */
+    struct str manager;
+    const struct overlay *overlay;
+};
+/* As kube_request(), to this process. For dry runs (the query says dryRun=All). */
+int kube_try(struct api *api, struct arena *a, const struct kube_trial *t,
+             const struct kube_request *r, struct json **ret_object, struct status *st);

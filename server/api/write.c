@@ -6,6 +6,7 @@
 
 #include "api/admission/admission.h"
 #include "api/codec.h"
+#include "api/forecast.h"
 #include "api/native.h"
 #include "api/object_meta.h"
 #include "api/scale.h"
@@ -511,8 +512,12 @@ static void submit(struct call *c, struct object *current)
 static void reply_dry(struct call *c, const struct json *old)
 {
     struct write_state *w = c->verb_state;
-    if (old)
-        (void) is_unchanged(c, old, w->object); /* shows the revision that would be replaced */
+    /* The question also shows the revision that would be replaced. */
+    const bool is_same = old && is_unchanged(c, old, w->object);
+    if (!is_same && !forecast_dry_write(c, old, w->is_ending ? NULL : w->object)) {
+        call_fail(c);
+        return;
+    }
     call_reply_json(c, old ? 200 : 201, w->object);
 }
 

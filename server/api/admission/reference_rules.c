@@ -16,6 +16,9 @@ struct reader {
 
 static const struct json *read_key(struct call *c, struct str key, bool *ret_is_deleting)
 {
+    const struct overlay_item *item = overlay_find(c->overlay, key);
+    if (item)
+        return item->object;
     CLEANUP(object_unrefp) struct object *o = store_get(api_store(c->api), key);
     if (!o)
         return NULL;
@@ -156,7 +159,8 @@ static int validate(struct admission *a)
     if (a->old)
         c->kind->hooks->refer(&before, a->old);
     if (now.is_full)
-        causes_add(&causes, CAUSE_TOO_MANY, &FIELD_NAME(NULL, STR("spec")), &(struct json){.type = JSON_INT, .i = (int64_t) now.n + 1},
+        causes_add(&causes, CAUSE_TOO_MANY, &FIELD_NAME(NULL, STR("spec")),
+                   &(struct json){.type = JSON_INT, .i = (int64_t) now.n + 1},
                    "must refer to at most %d objects", REFERENCES_MAX);
     for (size_t i = 0; i < now.n; i++)
         if (!had(&before, &now.items[i]))
@@ -237,7 +241,11 @@ static int remove_object(struct admission *a)
     const int r = references_claim_removal(api_references(c->api), c->arena, claim, &use);
     if (r == 0)
         c->reference_claims = claim;
-    return r < 0 && !goes_with_namespace(c, self.namespace) ? refuse(a, &use, claim->key) : 0;
+    /* Who uses it is changed together with it. */
+    const bool is_freed = r < 0 && overlay_find(c->overlay, use.user);
+    return r < 0 && !is_freed && !goes_with_namespace(c, self.namespace)
+               ? refuse(a, &use, claim->key)
+               : 0;
 }
 
 static void release(struct call *c)

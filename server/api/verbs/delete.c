@@ -4,6 +4,7 @@
 #include "api/admission/admission.h"
 #include "api/codec.h"
 #include "api/delete_options.h"
+#include "api/forecast.h"
 
 #define DELETE_MAX_ATTEMPTS 64
 
@@ -84,6 +85,8 @@ static void attempt(struct call *c)
         call_fail(c);
     else if (step == DELETE_WAIT)
         call_reply_object(c, 200, current);
+    else if (c->is_dry_run && !forecast_dry_write(c, d->object, NULL))
+        call_fail(c);
     else if (c->is_dry_run && step == DELETE_REMOVE)
         reply_removed(c, d->object, NULL);
     else if (c->is_dry_run)
