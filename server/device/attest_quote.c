@@ -3,12 +3,12 @@
  * the mode; what a bad one means for the device's configuration is not decided here. */
 #include <errno.h>
 
+#include "api/event_record.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "device/attest_internal.h"
 #include "device/pcr_template.h"
 #include "eve/quote.h"
-#include "roster/event.h"
 #include "settings/settings.h"
 
 /* Of a failure that repeats: devices try again every 15 s. */

@@ -2,9 +2,9 @@
 /* Devices that a registration meets or makes. */
 #include <errno.h>
 
+#include "api/event_record.h"
 #include "base/log.h"
 #include "device/onboarding_internal.h"
-#include "roster/event.h"
 #include "settings/settings.h"
 #include "json/json.h"
 

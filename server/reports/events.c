@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device may cause to be told about objects: bounded, whatever it reports. */
+#include "api/event_record.h"
 #include "base/log.h"
 #include "reports/reports_internal.h"
-#include "roster/event.h"
 
 static bool may_cause(struct reports *r, struct contact *c)
 {
