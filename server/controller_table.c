@@ -16,6 +16,7 @@
 #include "controllers/quota.h"
 #include "controllers/token_secrets.h"
 #include "fleet/composing.h"
+#include "scheduling/scheduler.h"
 
 const struct controller *const controller_table[] = {
     &crd_controller,
@@ -31,6 +32,7 @@ const struct controller *const controller_table[] = {
     &certificate_cleanup_controller,
     &onboard_certificates_controller,
     &enrollment_controller,
+    &scheduler_controller,
     &composing_controller,
     NULL,
 };
