@@ -138,6 +138,10 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     d->composer = kube_client_local(o->store_api, "seth-composer");
     d->fleet = fleet_new(&(struct fleet_options){
         .client = d->composer, .clock = &clock_system, .open_seal = sealer_open, .seal_ctx = api});
+    d->preview = (struct preview){o->store_api, d->composer, d->fleet, &clock_system};
+    d->annexes[d->n_annexes++] = preview_annex(&d->preview);
+    d->forecast = preview_forecast(&d->preview);
+    api_set_forecast(o->store_api, &d->forecast);
     health_add(o->health, &(struct health_check){STR("devices"), HEALTH_READYZ, are_ready, d});
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "device/server.h"
 #include "fleet/fleet.h"
 #include "options.h"
+#include "preview/preview.h"
 #include "reading/reading.h"
 
 #define DEVICES_MAX_ANNEXES 3
@@ -29,6 +30,8 @@ struct devices {
     struct reading reading;
     struct kube_client *composer;
     struct fleet *fleet;
+    struct preview preview;
+    struct forecast forecast; /* what dry runs are told */
     struct table_live live;                    /* when each was last seen, for tables */
     struct annex annexes[DEVICES_MAX_ANNEXES]; /* how users read what devices send */
     size_t n_annexes;
