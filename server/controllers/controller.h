@@ -8,6 +8,7 @@
 #include "api/client.h"
 #include "base/clock.h"
 
+struct device_api;
 struct fleet;
 struct pki_cert;
 struct pki_key;
@@ -22,6 +23,7 @@ struct controller_context {
     const struct pki_key *ca_key;
     int64_t signing_duration_s; /* how long they are valid at most */
     struct fleet *fleet;        /* what applies to which device */
+    struct device_api *devices; /* what devices are told and by whom; NULL: there are none */
 };
 
 struct controller_queue;

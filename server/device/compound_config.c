@@ -32,17 +32,20 @@ static struct str sealed_config(struct device_call *c, struct str known_hash)
         return seal_unchanged(c, known_hash);
     case CONFIG_READY: {
         const struct str sealed = arena_str(c->arena, ready->envelope);
+        device_config_given(c);
         bytes_unref(&ready->bytes);
         return sealed;
     }
     case CONFIG_TO_MAKE:
         break;
     }
-    if (device_config_make(c, &made) < 0)
+    if (device_config_make(c, known_hash, &made) < 0)
         return STR_NONE;
-    const struct str sealed = str_eq(known_hash, made.hash) ? seal_unchanged(c, known_hash)
-                                                            : arena_str(c->arena, c->shared_body.s);
+    const struct str sealed = arena_str(c->arena, c->shared_body.s);
     drop_shared_body(c);
+    if (str_eq(known_hash, made.hash))
+        return seal_unchanged(c, known_hash);
+    device_config_given(c);
     return sealed;
 }
 

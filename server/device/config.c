@@ -3,10 +3,7 @@
 
 #include <errno.h>
 
-#include "base/base64.h"
-#include "device/config_seal.h"
-#include "eve/config.pb-c.h"
-#include "protobuf/protojson.h"
+#include "device/config_settle.h"
 #include "json/json.h"
 
 /* ---- polls --------------------------------------------------------------------------------- */
@@ -15,10 +12,20 @@
 static bool confirm(struct device *d)
 {
     bool is_first = !d->is_config_confirmed;
-    d->is_config_confirmed = true;
+    d->is_config_confirmed = d->is_config_given = true;
     if (d->config)
         bytes_unref(&TAKE(d->config)->bytes);
     return is_first;
+}
+
+static void tell(struct device_call *c, struct str hash, const struct config_mark *mark,
+                 bool is_confirmed)
+{
+    reports_config_fetched(c->api->reports, c->device,
+                           &(struct config_fetched){.hash = hash,
+                                                    .version = mark->version,
+                                                    .rendered_s = mark->rendered_s,
+                                                    .is_confirmed = is_confirmed});
 }
 
 enum config_poll device_config_poll(struct device_call *c, struct str known_hash,
@@ -27,7 +34,9 @@ enum config_poll device_config_poll(struct device_call *c, struct str known_hash
     struct device *d = c->device;
     enum config_poll answer = CONFIG_TO_MAKE;
     bool is_first = false;
+    struct config_mark mark;
     (void) pthread_mutex_lock(&d->lock);
+    mark = d->config_mark;
     if (d->is_config_known && str_is(known_hash, d->config_hash)) {
         answer = CONFIG_UNCHANGED;
         is_first = confirm(d);
@@ -38,8 +47,23 @@ enum config_poll device_config_poll(struct device_call *c, struct str known_hash
     }
     (void) pthread_mutex_unlock(&d->lock);
     if (is_first)
-        reports_config_fetched(c->api->reports, d, known_hash);
+        tell(c, known_hash, &mark, /* is_confirmed= */ true);
     return answer;
+}
+
+void device_config_given(struct device_call *c)
+{
+    struct device *d = c->device;
+    char hash[sizeof(d->config_hash)];
+    struct config_mark mark;
+    (void) pthread_mutex_lock(&d->lock);
+    const bool is_first = d->is_config_known && !d->is_config_given;
+    d->is_config_given = d->is_config_given || is_first;
+    memcpy(hash, d->config_hash, sizeof(hash));
+    mark = d->config_mark;
+    (void) pthread_mutex_unlock(&d->lock);
+    if (is_first)
+        tell(c, str_of(hash), &mark, /* is_confirmed= */ false);
 }
 
 int device_config_check_token(struct device_call *c, struct str token)
@@ -65,107 +89,110 @@ static int fail(struct device_call *c, int r, const char *what, struct str why)
     return r;
 }
 
-/* The DeviceConfig's own, or that of a device that has none. */
-static int read_config(struct device_call *c, Eve__Config__EdgeDevConfig **ret)
-{
-    const struct device *d = c->device;
-    struct json *object = NULL;
-    struct status st;
-    struct str error = STR_NONE;
-    size_t n_ignored = 0;
-    status_init(&st, c->arena);
-    int r = kube_request(c->api->client, c->arena,
-                         &(struct kube_request){.verb = VERB_GET,
-                                                .group = STR("eve.lfedge.org"),
-                                                .version = STR("v1beta1"),
-                                                .resource = STR("deviceconfigs"),
-                                                .namespace = d->namespace,
-                                                .name = d->name},
-                         &object, &st);
-    if (r < 0 && r != -ENOENT)
-        return fail(c, r, "cannot read the DeviceConfig", st.message);
-    const struct json *config = json_at(object, "spec", "config", NULL);
-    if (r == -ENOENT || !config) {
-        *ret = device_config_default(c->arena, d);
-        return 0;
-    }
-    *ret = (void *) protojson_read(c->arena, &eve__config__edge_dev_config__descriptor, config,
-                                   PROTOJSON_IGNORE_UNKNOWN, &n_ignored, &error);
-    return *ret ? 0 : fail(c, -EBADMSG, "the DeviceConfig cannot be read", error);
-}
-
-/* What is ours to say, whatever the DeviceConfig does. */
-static void complete(struct device_call *c, Eve__Config__EdgeDevConfig *config,
-                     const struct controller_set *set)
-{
-    if (!config->id) {
-        config->id = ARENA_NEW(c->arena, Eve__Config__UUIDandVersion);
-        eve__config__uuidand_version__init(config->id);
-    }
-    config->id->uuid = c->device->uuid_text;
-    if (!pb_text(config->id->version).n)
-        config->id->version = (char *) "1";
-    if (!pb_text(config->device_name).n)
-        config->device_name = arena_strz(c->arena, c->device->name);
-    config->controllercert_confighash = arena_strz(c->arena, set->config_hash);
-}
-
-static struct str hash_of(struct arena *a, struct str bytes)
-{
-    unsigned char digest[SHA256_BYTES];
-    pki_sha256(bytes, digest);
-    return base64_encode(a, str_range((const char *) digest, sizeof(digest)), BASE64_URL);
-}
-
 /* Only of the generation it was made of; a change meanwhile makes it old at once. */
-static void remember(struct device *d, unsigned generation, struct str hash,
-                     struct device_config *config)
+static void remember(const struct config_settling *s, struct device_config *config)
 {
+    struct device *d = s->device;
     (void) pthread_mutex_lock(&d->lock);
-    if (d->config_generation == generation) {
+    if (d->config_generation == s->config_generation) {
         if (d->config)
             bytes_unref(&d->config->bytes);
         d->config = config;
         (void) bytes_ref(&config->bytes);
-        memcpy(d->config_hash, hash.p, MIN(hash.n, sizeof(d->config_hash) - 1));
+        memcpy(d->config_hash, s->hash.p, MIN(s->hash.n, sizeof(d->config_hash) - 1));
+        d->config_mark = s->mark;
         d->is_config_known = true;
     }
     (void) pthread_mutex_unlock(&d->lock);
 }
 
-static int make_with(struct device_call *c, const struct controller_set *set,
-                     struct config_made *ret)
+/* A device that asks with a hash we know nothing of has a configuration of the time that a restored
+ * backup does not remember, or of another controller's. It would ignore one that is older: it is
+ * given a new one. Only what was made before the server began can be, so one look is enough. */
+static bool has_unknown_config(struct device_call *c, const struct config_settling *s,
+                               struct str known_hash)
 {
     struct device *d = c->device;
-    Eve__Config__EdgeDevConfig *config = NULL;
+    struct json *object = NULL;
+    struct status st;
+    status_init(&st, c->arena);
     (void) pthread_mutex_lock(&d->lock);
-    unsigned generation = d->config_generation;
+    const bool is_looked_at = d->is_hash_looked_at;
+    d->is_hash_looked_at = true;
     (void) pthread_mutex_unlock(&d->lock);
-    int r = read_config(c, &config);
-    if (r == 0)
-        r = config_reseal(c, config, set);
-    if (r < 0)
+    if (is_looked_at || !known_hash.n || str_eq(known_hash, s->hash) ||
+        s->mark.rendered_s >= roster_started_us(c->api->roster) / 1000000)
+        return false;
+    const struct kube_request r = {.verb = VERB_GET,
+                                   .group = STR("eve.lfedge.org"),
+                                   .version = STR("v1beta1"),
+                                   .resource = STR("devices"),
+                                   .namespace = d->namespace,
+                                   .name = d->name};
+    return kube_request(c->api->client, c->arena, &r, &object, &st) == 0 &&
+           !str_eq(json_str(json_at(object, "status", "config", "hash", NULL)), known_hash);
+}
+
+/* Who has no DeviceConfig yet gets one now. */
+static int settle(struct device_call *c, struct config_settling *s)
+{
+    struct status st;
+    int r = device_config_settle(s);
+    if (r == -ENOENT && !c->api->ensure_config) {
+        device_config_settle_default(s);
+        return 0;
+    }
+    if (r != -ENOENT)
         return r;
-    complete(c, config, set);
-    ret->config = pb_pack(c->arena, &config->message);
-    ret->hash = hash_of(c->arena, ret->config);
+    status_init(&st, c->arena);
+    r = c->api->ensure_config(c->api->ensure_ctx, s->device->namespace, s->device->name, &st);
+    if (r < 0)
+        return fail(c, r, "cannot compose the configuration", st.message);
+    return device_config_settle(s);
+}
+
+static int seal(struct device_call *c, const struct config_settling *s, struct config_made *ret)
+{
     Eve__Config__ConfigResponse response = EVE__CONFIG__CONFIG_RESPONSE__INIT;
-    response.config = config;
-    response.confighash = arena_strz(c->arena, ret->hash);
+    response.config = s->config;
+    response.confighash = arena_strz(c->arena, s->hash);
+    ret->config = s->bytes;
+    ret->hash = s->hash;
     ret->response = pb_pack(c->arena, &response.base);
-    struct str envelope = envelope_seal(c->arena, &set->signer, ret->response);
+    struct str envelope = envelope_seal(c->arena, &s->set->signer, ret->response);
     if (!envelope.p)
         return fail(c, -EIO, "cannot sign the configuration", STR("OpenSSL failed"));
     struct device_config *made = device_config_new(envelope);
-    remember(d, generation, ret->hash, made);
+    remember(s, made);
     c->shared_body = (struct slice){made->envelope, &made->bytes};
     return 0;
 }
 
-int device_config_make(struct device_call *c, struct config_made *ret)
+static int make_with(struct device_call *c, const struct controller_set *set, struct str known_hash,
+                     struct config_made *ret)
+{
+    struct device *d = c->device;
+    struct config_settling s = {
+        .api = c->api, .arena = c->arena, .device = d, .set = set, .is_making = true};
+    (void) pthread_mutex_lock(&d->lock);
+    s.config_generation = d->config_generation;
+    (void) pthread_mutex_unlock(&d->lock);
+    int r = settle(c, &s);
+    if (r == 0 && has_unknown_config(c, &s, known_hash)) {
+        s.is_forced = true;
+        r = device_config_settle(&s);
+    }
+    if (r < 0) {
+        c->reason = c->reason.n ? c->reason : s.reason;
+        return r;
+    }
+    return seal(c, &s, ret);
+}
+
+int device_config_make(struct device_call *c, struct str known_hash, struct config_made *ret)
 {
     struct controller_set *set = controller_certs_get(c->api->certs);
-    int r = make_with(c, set, ret);
+    int r = make_with(c, set, known_hash, ret);
     bytes_unref(&set->bytes);
     return r;
 }
@@ -188,12 +215,10 @@ int device_config_answer(struct device_call *c)
         PB_UNPACK(c->arena, eve__config__config_request, c->payload);
     if (!q)
         return device_refuse(c, 422, "the body is no ConfigRequest");
-    int r = device_config_make(c, &made);
+    int r = device_config_make(c, pb_text(q->confighash), &made);
     if (r < 0)
         return device_refuse(c, 503, "%.*s", STR_ARG(c->reason));
-    if (c->is_v1 && str_is(c->method, "GET"))
-        return answer_bare(c, made.config);
-    if (str_eq(pb_text(q->confighash), made.hash)) {
+    if (!(c->is_v1 && str_is(c->method, "GET")) && str_eq(pb_text(q->confighash), made.hash)) {
         struct device_config *unused = NULL;
         if (device_config_poll(c, made.hash, &unused) == CONFIG_READY)
             bytes_unref(&unused->bytes);
@@ -201,8 +226,9 @@ int device_config_answer(struct device_call *c)
         c->status = 304;
         return 0;
     }
+    device_config_given(c);
     if (c->is_v1)
-        return answer_bare(c, made.response);
+        return answer_bare(c, str_is(c->method, "GET") ? made.config : made.response);
     c->status = 200;
     return 0;
 }

@@ -21,9 +21,11 @@ struct config_made {
     struct str config;   /* EdgeDevConfig */
     struct str response; /* ConfigResponse */
 };
-/* Makes it from what is stored and remembers it for polls to come. 0, or a negative errno with
- * c->reason: the device then keeps what it has. */
-int device_config_make(struct device_call *c, struct config_made *ret);
+/* Makes it from what is stored and remembers it for polls to come; known_hash is what the device
+ * asks with. 0, or a negative errno with c->reason: the device then keeps what it has. */
+int device_config_make(struct device_call *c, struct str known_hash, struct config_made *ret);
+/* What was made is being sent. From any thread; never blocks. */
+void device_config_given(struct device_call *c);
 
 /* The configuration of a device that has none: one port with DHCP, so that it never loses us. In
  * the arena. */

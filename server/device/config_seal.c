@@ -17,15 +17,15 @@ static const struct controller_old_key *old_key(const struct controller_set *set
 }
 
 /* The key of the device's certificate with this hash, as it told us when it attested. */
-static struct pki_public *device_key(struct device_call *c, struct str cert_hash)
+static struct pki_public *device_key(struct config_settling *s, struct str cert_hash)
 {
     struct device_state state = {0};
     struct status st;
-    status_init(&st, c->arena);
-    if (device_state_load(c->api->client, c->arena, c->device, &state, &st) < 0)
+    status_init(&st, s->arena);
+    if (device_state_load(s->api->client, s->arena, s->device, &state, &st) < 0)
         return NULL;
     const Eve__Attest__ZAttestReq *sent =
-        PB_UNPACK(c->arena, eve__attest__zattest_req, state.certificates);
+        PB_UNPACK(s->arena, eve__attest__zattest_req, state.certificates);
     for (size_t i = 0; sent && i < sent->n_certs; i++) {
         CLEANUP(pki_cert_freep) struct pki_cert *cert = NULL;
         if (str_eq(pb_bytes(sent->certs[i]->certhash), cert_hash) &&
@@ -35,30 +35,30 @@ static struct pki_public *device_key(struct device_call *c, struct str cert_hash
     return NULL;
 }
 
-static int reseal_context(struct device_call *c, Eve__Config__EdgeDevConfig *config,
-                          const struct controller_set *set, const struct controller_old_key *old,
-                          struct str device_hash)
+static int reseal_context(struct config_settling *s, Eve__Config__EdgeDevConfig *config,
+                          const struct controller_old_key *old, struct str device_hash)
 {
+    const struct controller_set *set = s->set;
     struct cipher_pair from, to;
-    CLEANUP(pki_public_freep) struct pki_public *key = device_key(c, device_hash);
-    if (!key || cipher_pair(c->arena, old->key, old->cert_hash, key, device_hash, &from) < 0 ||
-        cipher_pair(c->arena, set->ecdh_key, set->ecdh_cert_hash, key, device_hash, &to) < 0 ||
-        cipher_reseal(c->arena, config, &from, &to) < 0) {
-        c->reason = STR("encrypted parts of the DeviceConfig cannot be sealed anew: they were not "
+    CLEANUP(pki_public_freep) struct pki_public *key = device_key(s, device_hash);
+    if (!key || cipher_pair(s->arena, old->key, old->cert_hash, key, device_hash, &from) < 0 ||
+        cipher_pair(s->arena, set->ecdh_key, set->ecdh_cert_hash, key, device_hash, &to) < 0 ||
+        cipher_reseal(s->arena, config, &from, &to) < 0) {
+        s->reason = STR("encrypted parts of the DeviceConfig cannot be sealed anew: they were not "
                         "made for this device");
         return -EBADMSG;
     }
     return 0;
 }
 
-int config_reseal(struct device_call *c, Eve__Config__EdgeDevConfig *config,
-                  const struct controller_set *set)
+int config_reseal(struct config_settling *s, Eve__Config__EdgeDevConfig *config)
 {
     /* Each replaces its context in the list, which keeps its length. */
     for (size_t i = 0; i < config->n_ciphercontexts; i++) {
         const Eve__Common__CipherContext *context = config->ciphercontexts[i];
-        const struct controller_old_key *old = old_key(set, pb_bytes(context->controllercerthash));
-        int r = old ? reseal_context(c, config, set, old, pb_bytes(context->devicecerthash)) : 0;
+        const struct controller_old_key *old =
+            old_key(s->set, pb_bytes(context->controllercerthash));
+        int r = old ? reseal_context(s, config, old, pb_bytes(context->devicecerthash)) : 0;
         if (r < 0)
             return r;
     }

@@ -32,6 +32,10 @@ struct device_api {
     struct workers *log_workers;       /* for what is to be inflated: nobody else waits for it */
     struct onboarding *onboarding;     /* who may register: onboarding.h */
     struct fetch_client *fetch_client; /* for SCEP servers */
+    /* Composes the DeviceConfig of a Device that has none, and writes it, now; blocks. NULL: nobody
+     * does. */
+    int (*ensure_config)(void *ctx, struct str namespace, struct str name, struct status *st);
+    void *ensure_ctx;
 };
 
 struct endpoint;

@@ -145,6 +145,42 @@ static void set_deleted(struct derivation *d)
         derive_event(d, false, "DeletedOnDevice", ready.message);
 }
 
+/* What was fetched tells more; this is for Applications that came another way, or back. */
+static void note_on_device(struct derivation *d, const Eve__Info__ZInfoApp *m)
+{
+    const struct str reason = derive_condition_text(d->status, "Delivered", "reason");
+    const struct str version = words_name(d->arena, m->appversion);
+    struct condition c = {"Delivered", "True", STR("OnDevice"),
+                          version.n ? arena_printf(d->arena, "version %.*s", STR_ARG(version))
+                                    : STR_NONE};
+    if (!reason.n || str_is(reason, "Deleted") || str_is(reason, "OnDevice"))
+        (void) derive_condition(d, &c);
+}
+
+void derive_app_delivery(struct derivation *d, const struct app_delivery *v)
+{
+    const struct json *generation = json_at(d->object, "metadata", "generation", NULL);
+    const int64_t now = json_get_int(json_get(d->object, STR("metadata")), STR("generation"), 1);
+    const bool has_it = v->generation == APP_GENERATION_ANY || v->generation == now;
+    struct condition c = {"Delivered", "True", STR("Fetched"), STR_NONE};
+    if (!has_it) {
+        c.status = "False";
+        c.reason = STR("Outdated");
+        c.message = STR("the device has not fetched it as it is now");
+    }
+    if (v->is_current && !v->generation) {
+        c.reason = STR("NotInConfiguration");
+        c.message = STR("the device has its newest configuration, which does not have it");
+    }
+    /* Of one that never was delivered there is nothing to take back. */
+    if (!has_it && !v->is_current && !derive_find_condition(d->status, "Delivered"))
+        return;
+    (void) derive_condition(d, &c);
+    struct json *told = derive_find_condition(d->status, "Delivered");
+    if (generation)
+        (void) json_set(d->arena, told, STR("observedGeneration"), *generation);
+}
+
 void derive_application(struct derivation *d, const Eve__Info__ZInfoApp *m)
 {
     if (is_deleted(m)) {
@@ -154,11 +190,7 @@ void derive_application(struct derivation *d, const Eve__Info__ZInfoApp *m)
     struct str state = words_enum(d->arena, &eve__info__zsw_state__descriptor, (int) m->state);
     set_state(d, state);
     set_addresses(d, m);
-    struct str version = words_name(d->arena, m->appversion);
-    struct condition delivered = {
-        "Delivered", "True", STR("OnDevice"),
-        version.n ? arena_printf(d->arena, "version %.*s", STR_ARG(version)) : STR_NONE};
-    (void) derive_condition(d, &delivered);
+    note_on_device(d, m);
     struct condition before = {.reason = derive_condition_text(d->status, "Ready", "reason"),
                                .message = derive_condition_text(d->status, "Ready", "message")};
     struct condition c = judge(d, m, state);

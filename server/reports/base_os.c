@@ -74,6 +74,13 @@ static struct condition progress(struct arena *a, const Eve__Info__ZInfoDevSW *s
     return c;
 }
 
+static struct condition waiting(struct arena *a, struct str running, struct str target)
+{
+    return (struct condition){"BaseOSUpdated", "False", STR("Waiting"),
+                              arena_printf(a, "%.*s runs; the device has not begun with %.*s",
+                                           STR_ARG(running), STR_ARG(target))};
+}
+
 static struct condition judge(struct derivation *d, const Eve__Info__ZInfoDevice *m,
                               struct str running)
 {
@@ -93,9 +100,7 @@ static struct condition judge(struct derivation *d, const Eve__Info__ZInfoDevice
         return good;
     if (sw)
         return progress(a, sw);
-    return (struct condition){"BaseOSUpdated", "False", STR("Waiting"),
-                              arena_printf(a, "%.*s runs; the device has not begun with %.*s",
-                                           STR_ARG(running), STR_ARG(target))};
+    return waiting(a, running, target);
 }
 
 void derive_base_os(struct derivation *d, const Eve__Info__ZInfoDevice *m)
@@ -115,4 +120,18 @@ void derive_base_os(struct derivation *d, const Eve__Info__ZInfoDevice *m)
     struct condition c = judge(d, m, running);
     if (derive_condition(d, &c) && str_is(c.reason, "Failed"))
         derive_event(d, true, "BaseOSUpdateFailed", c.message);
+}
+
+void derive_base_os_target(struct derivation *d)
+{
+    const struct str target = json_str(json_at(d->object, "spec", "eve-os-version", NULL));
+    const struct str running = json_get_str(d->status, STR("eve-os-version"));
+    const struct json *old = derive_find_condition(d->status, "BaseOSUpdated");
+    const bool is_updated = str_is(json_get_str(old, STR("status")), "True");
+    if (!old || !running.n || !is_updated)
+        return;
+    if (target.n && !str_eq(target, running)) {
+        const struct condition c = waiting(d->arena, running, target);
+        (void) derive_condition(d, &c);
+    }
 }

@@ -17,6 +17,7 @@ struct entry {
     struct str namespace, name; /* within key */
     struct str uid, device;
     bool is_deleting, has_state, is_running, is_wanted;
+    bool is_delivered; /* of an Application */
     enum catalog_ready ready;
     int64_t heartbeat_us, interval_s;
     struct list link; /* of an Application in its home */
@@ -26,7 +27,7 @@ struct entry {
 struct home {
     struct str key; /* owned */
     struct list applications;
-    size_t n_running, n_wanted;
+    size_t n_running, n_wanted, n_undelivered;
     bool is_changed;
     struct list link; /* in changed */
 };
@@ -131,6 +132,7 @@ static void leave_home(struct catalog *c, struct arena *a, struct entry *e)
     list_remove(&e->link);
     h->n_running -= e->is_running;
     h->n_wanted -= e->is_wanted;
+    h->n_undelivered -= !e->is_delivered;
     mark(c, h);
 }
 
@@ -142,6 +144,7 @@ static void enter_home(struct catalog *c, struct arena *a, struct entry *e)
     list_append(&h->applications, &e->link);
     h->n_running += e->is_running;
     h->n_wanted += e->is_wanted;
+    h->n_undelivered += !e->is_delivered;
     mark(c, h);
 }
 
@@ -168,11 +171,21 @@ static void read_device(struct entry *e, const struct json *object)
     e->interval_s = interval_in(&own);
 }
 
+/* As it is now. */
+static bool is_delivered(const struct json *object)
+{
+    const struct json *c = derive_find_condition(json_get(object, STR("status")), "Delivered");
+    return str_is(json_get_str(c, STR("status")), "True") &&
+           json_get_int(c, STR("observedGeneration"), 1) ==
+               json_get_int(json_get(object, STR("metadata")), STR("generation"), 1);
+}
+
 static void read_application(struct entry *e, const struct json *object)
 {
     struct str state = json_str(json_at(object, "status", "state", NULL));
     e->has_state = state.n && !str_is(state, "INVALID");
     e->is_running = str_is(state, "RUNNING");
+    e->is_delivered = is_delivered(object);
     e->is_wanted =
         !e->is_deleting && json_get_bool(json_get(object, STR("spec")), STR("activate"), true);
 }
@@ -282,8 +295,24 @@ static bool take_event(struct catalog *c, struct arena *a, enum catalog_kind kin
     return kind == CATALOG_DEVICE || !list_is_empty(&c->changed);
 }
 
+/* Another configuration, or another word about where it comes from: what waits to be delivered may
+ * be. */
+static bool on_config(struct catalog *c, const struct kube_event *event)
+{
+    ARENA_AUTO a = arena_new();
+    (void) pthread_mutex_lock(&c->lock);
+    struct home *h = map_get(&c->homes, home_key(a, event->namespace, event->name));
+    const bool is_news = h && h->n_undelivered;
+    if (is_news)
+        mark(c, h);
+    (void) pthread_mutex_unlock(&c->lock);
+    return is_news;
+}
+
 bool catalog_on_event(struct catalog *c, const struct kube_event *event)
 {
+    if (str_is(event->collection, "deviceconfigs.eve.lfedge.org"))
+        return on_config(c, event);
     bool is_options = str_is(event->collection, "configmaps") &&
                       settings_is_options(event->namespace, event->name);
     unsigned kind = 0;
@@ -332,6 +361,7 @@ static void view(struct catalog *c, struct arena *a, const struct entry *e,
                                  .device = arena_str(a, e->device),
                                  .is_deleting = e->is_deleting,
                                  .has_state = e->has_state,
+                                 .is_delivered = e->is_delivered,
                                  .ready = e->ready,
                                  .heartbeat_us = e->heartbeat_us};
     memcpy(ret->uuid.bytes, e->uuid_key + 1, sizeof(ret->uuid.bytes));
@@ -341,6 +371,7 @@ static void view(struct catalog *c, struct arena *a, const struct entry *e,
     ret->poll_interval_s = interval_of(c, e);
     ret->n_running = h ? h->n_running : 0;
     ret->n_wanted = h ? h->n_wanted : 0;
+    ret->n_undelivered = h ? h->n_undelivered : 0;
 }
 
 bool catalog_find(struct catalog *c, struct arena *a, enum catalog_kind kind,

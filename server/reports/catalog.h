@@ -43,10 +43,12 @@ struct catalog_view {
     struct str device;          /* it belongs to; empty: to none */
     bool is_deleting;           /* the object */
     bool has_state;             /* of an Application: some device has told of it, and has it */
+    bool is_delivered;          /* of an Application: its device has it as it is now */
     enum catalog_ready ready;   /* of a Device */
     int64_t heartbeat_us;       /* of a Device: as it is written; 0: none */
     int64_t poll_interval_s;    /* of a Device */
     size_t n_running, n_wanted; /* of a Device: applications */
+    size_t n_undelivered;       /* of them */
 };
 /* False when there is no such object. */
 bool catalog_find(struct catalog *c, struct arena *a, enum catalog_kind kind,

@@ -57,7 +57,10 @@ struct device_word {
 };
 /* device.c: addresses, capacity, nodeInfo, version, what it rejects and applies, its health. */
 struct device_word derive_device(struct derivation *d, const Eve__Info__ZInfoDevice *m);
-void derive_base_os(struct derivation *d, const Eve__Info__ZInfoDevice *m);     /* base_os.c */
+void derive_base_os(struct derivation *d, const Eve__Info__ZInfoDevice *m); /* base_os.c */
+/* base_os.c: the wanted version is another than that which the last report was judged by. */
+void derive_base_os_target(struct derivation *d);
+void derive_ports(struct derivation *d, const Eve__Info__ZInfoDevice *m);       /* ports.c */
 void derive_health(struct derivation *d, const Eve__Info__ZInfoDevice *m);      /* health.c */
 void derive_config_word(struct derivation *d, const Eve__Info__ZInfoDevice *m); /* config.c */
 void derive_hardware(struct derivation *d, const Eve__Info__ZInfoHardware *m);  /* hardware.c */
@@ -75,13 +78,16 @@ void derive_ready(struct derivation *d, const struct contact_view *v);
 /* Sets the heartbeat when the status changes anyway or the last one is too old. */
 void derive_heartbeat(struct derivation *d, int64_t last_seen_us);
 
-/* config.c: the device asked with this hash, so it has that configuration; for the Device and for
- * its DeviceConfig. */
+/* config.c: the configuration that the device was given; for the Device and for its DeviceConfig.
+ */
 struct delivery {
     struct str hash;
-    int64_t at_us;      /* ours */
-    struct str version; /* of the DeviceConfig; empty: not known */
+    int64_t at_us;               /* ours */
+    int64_t version, rendered_s; /* of the DeviceConfig's status; 0: not known */
+    bool is_confirmed;           /* the device has asked with this hash: it has it */
 };
+/* The metrics' last_received_config and last_processed_config. */
+void derive_processed(struct derivation *d, int64_t received_us, int64_t processed_us);
 void derive_delivery(struct derivation *d, const struct delivery *v);
 void derive_delivered(struct derivation *d, const struct delivery *v); /* of the DeviceConfig */
 void derive_attested(struct derivation *d, bool is_good, struct str message);
@@ -91,6 +97,13 @@ void derive_app_counts(struct derivation *d, size_t n_running, size_t n_wanted);
 
 /* application.c. A message that has only AppID says that the device has it no more. */
 void derive_application(struct derivation *d, const Eve__Info__ZInfoApp *m);
+/* What the device has of an Application. */
+#define APP_GENERATION_ANY (-1) /* it has it; nobody says which */
+struct app_delivery {
+    bool is_current;    /* the device has the configuration that its DeviceConfig says */
+    int64_t generation; /* of the Application in that configuration; 0: it does not have it */
+};
+void derive_app_delivery(struct derivation *d, const struct app_delivery *v);
 /* The report that status.state comes from: older ones have nothing to add. */
 int64_t derive_application_newest(const struct json *application);
 void derive_volume(struct derivation *d, const Eve__Info__ZInfoVolume *m); /* volume.c */

@@ -148,6 +148,7 @@ struct device_word derive_device(struct derivation *d, const Eve__Info__ZInfoDev
     note_boot(d, m);
     derive_base_os(d, m);
     derive_config_word(d, m);
+    derive_ports(d, m);
     derive_health(d, m);
     return word_of(m);
 }

@@ -34,19 +34,6 @@ static uint64_t mebibytes_of(const struct derivation *d, const char *list, const
     return n > 0 && n < 1e15 ? (uint64_t) n : 0;
 }
 
-/* last_* are the times of configurations, or of taking them: either way the device is done when the
- * one has reached the other. */
-static void judge_config(struct derivation *d, const Eve__Metrics__DeviceMetric *m)
-{
-    int64_t received_us = words_time(m->last_received_config);
-    int64_t processed_us = words_time(m->last_processed_config);
-    if (!processed_us || processed_us < received_us ||
-        !str_is(derive_condition_text(d->status, "ConfigApplied", "status"), "Unknown"))
-        return;
-    struct condition c = {"ConfigApplied", "True", STR("Processed"), STR_NONE};
-    (void) derive_condition(d, &c);
-}
-
 static void judge_storage(struct derivation *d, uint64_t own)
 {
     uint64_t storage = mebibytes_of(d, "capacity", "ephemeral-storage");
@@ -65,5 +52,5 @@ void derive_metrics(struct derivation *d, const Eve__Metrics__DeviceMetric *m)
     if (memory && memory->memorymb > memory->allocated_evemb)
         set_allocatable(d, "memory", memory->memorymb - memory->allocated_evemb);
     judge_storage(d, m->runtimestorageoverheadmb);
-    judge_config(d, m);
+    derive_processed(d, words_time(m->last_received_config), words_time(m->last_processed_config));
 }

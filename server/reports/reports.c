@@ -57,24 +57,28 @@ void reports_take(struct reports *r, const struct telemetry_record *record)
     (void) enqueue(r, q, cost(q));
 }
 
-static void take_note(struct reports *r, enum report_kind kind, const struct device *d,
-                      bool is_good, struct str text)
+static struct queued *note_new(struct reports *r, enum report_kind kind, const struct device *d,
+                               bool is_good, struct str text)
 {
     struct queued *q = NEW(struct queued);
     q->note = report_new(kind, &d->uuid, str_sub(text, 0, MIN(text.n, REPORTS_MAX_NOTE_BYTES)));
     q->note->at_us = reports_wall_us(r);
     q->note->is_good = is_good;
-    (void) enqueue(r, q, cost(q));
+    return q;
 }
 
-void reports_config_fetched(struct reports *r, struct device *d, struct str hash)
+void reports_config_fetched(struct reports *r, struct device *d, const struct config_fetched *f)
 {
-    take_note(r, REPORT_CONFIG, d, true, hash);
+    struct queued *q = note_new(r, REPORT_CONFIG, d, f->is_confirmed, f->hash);
+    q->note->version = f->version;
+    q->note->rendered_s = f->rendered_s;
+    (void) enqueue(r, q, cost(q));
 }
 
 void reports_attested(struct reports *r, struct device *d, bool is_good, struct str message)
 {
-    take_note(r, REPORT_ATTESTED, d, is_good, message);
+    struct queued *q = note_new(r, REPORT_ATTESTED, d, is_good, message);
+    (void) enqueue(r, q, cost(q));
 }
 
 void reports_on_event(void *reports, const struct kube_event *e)

@@ -22,9 +22,15 @@ int reports_new(const struct reports_options *o, struct reports **ret, char **re
 void reports_free(struct reports *r); /* NULL allowed; writes what is pending first */
 /* A record is on disk (info, metrics, hardware). Copies. From any thread; never blocks. */
 void reports_take(struct reports *r, const struct telemetry_record *record);
-/* The device asked for its configuration with this hash: it has it. Registered, attested ...:
- * conditions of the Device and its DeviceConfig. From any thread; never blocks. */
-void reports_config_fetched(struct reports *r, struct device *d, struct str hash);
+/* A configuration that a device was given. */
+struct config_fetched {
+    struct str hash;
+    int64_t version, rendered_s; /* of the DeviceConfig's status */
+    bool is_confirmed; /* the device asked with this hash: it has it; false: it was sent */
+};
+/* Conditions of the Device, its DeviceConfig and its Applications. From any thread; never blocks.
+ */
+void reports_config_fetched(struct reports *r, struct device *d, const struct config_fetched *f);
 void reports_attested(struct reports *r, struct device *d, bool is_good, struct str message);
 /* Objects that a report may concern (from kube_watch). */
 void reports_on_event(void *reports, const struct kube_event *e);

@@ -54,8 +54,9 @@ enum report_kind {
     REPORT_CONTENT,
     REPORT_NETWORK,
     REPORT_KUBECONFIG,
-    REPORT_CONFIG,   /* a note: the bytes are the hash */
-    REPORT_ATTESTED, /* a note: the bytes are the message */
+    REPORT_CONFIG,    /* a note: the bytes are the hash */
+    REPORT_ATTESTED,  /* a note: the bytes are the message */
+    REPORT_DELIVERED, /* a note about an Application: what its device has of it */
 };
 
 struct report {
@@ -65,8 +66,10 @@ struct report {
     int64_t at_us; /* by the device, or else when it came */
     uint64_t id;   /* of its record; 0: none */
     bool is_replayed;
-    bool is_good;     /* of a note */
-    struct str bytes; /* behind this struct */
+    bool is_good;                /* of a note */
+    int64_t version, rendered_s; /* of REPORT_CONFIG */
+    int64_t generation;          /* of REPORT_DELIVERED: struct app_delivery */
+    struct str bytes;            /* behind this struct */
 };
 /* Heap; mem_free(). */
 struct report *report_new(enum report_kind kind, const struct uuid *device, struct str bytes);
@@ -196,6 +199,11 @@ void intake_record(struct reports *r, const struct telemetry_record *record, boo
 /* Only that the device is in touch. */
 void intake_heard(struct reports *r, const struct telemetry_record *record);
 void intake_note(struct reports *r, struct report *note); /* takes it over */
+
+/* delivered.c: what became of the configuration that the device was given (hash; empty: none), in
+ * its DeviceConfig and its Applications. 0, or a negative errno as from writer_flush(). */
+int delivered_flush(struct reports *r, const struct target *t, const struct catalog_view *device,
+                    struct str given_hash);
 
 /* writer.c: everything that waits for one object. 0, or a negative errno: -EAGAIN try again. */
 int writer_flush(struct reports *r, struct target *t);

@@ -61,10 +61,10 @@ static void drop_report(struct target *t, struct report *report)
 }
 
 /* What the new one takes the place of. Of an Application every change of state is history; of all
- * else only the newest counts. */
+ * else only the newest counts. What was fetched is one word more than the history has room for. */
 static void make_room(struct target *t, const struct report *fresh)
 {
-    if (t->kind == CATALOG_APPLICATION) {
+    if (t->kind == CATALOG_APPLICATION && fresh->kind == REPORT_APPLICATION) {
         if (t->n_reports == REPORTS_MAX_PENDING)
             drop_report(t, CONTAINER_OF(t->reports.next, struct report, link));
         return;

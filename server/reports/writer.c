@@ -2,6 +2,7 @@
 /* Everything that waits for one object, worked into its status: read, derived, written when it is
  * another than before; again when somebody else wrote meanwhile. */
 #include <errno.h>
+#include <stdio.h>
 
 #include "protobuf/message.h"
 #include "reports/reports_internal.h"
@@ -21,30 +22,20 @@ struct writing {
     struct arena *arena; /* of this attempt */
     struct contact *cause;
     void (*derive)(struct writing *w, struct derivation *d);
+    char given_hash[DEVICE_CONFIG_HASH_BYTES + 1]; /* of a Device; empty: it was given nothing */
 };
 
 /* ---- the kinds ------------------------------------------------------------------------------ */
-
-/* The DeviceConfig, or NULL; its version as the device sees it. */
-static struct json *config_of(struct writing *w, struct str *ret_version)
-{
-    struct json *config = NULL;
-    struct place p = {STR("eve.lfedge.org"), STR("v1beta1"), STR("deviceconfigs"),
-                      w->view.namespace, w->view.name};
-    *ret_version = STR_NONE;
-    if (place_get(w->reports, w->arena, &p, &config) < 0)
-        return NULL;
-    struct str version = json_str(json_at(config, "status", "version", NULL));
-    *ret_version =
-        version.n ? version : json_str(json_at(config, "spec", "config", "id", "version", NULL));
-    return config;
-}
 
 static void work_in_device(struct writing *w, struct derivation *d, const struct report *report)
 {
     const Eve__Info__ZInfoMsg *m = NULL;
     const Eve__Metrics__ZMetricMsg *metrics = NULL;
-    struct delivery delivery = {.hash = report->bytes, .at_us = report->at_us};
+    const struct delivery delivery = {.hash = report->bytes,
+                                      .at_us = report->at_us,
+                                      .version = report->version,
+                                      .rendered_s = report->rendered_s,
+                                      .is_confirmed = report->is_good};
     switch (report->kind) {
     case REPORT_DEVICE:
         m = report_message(w->arena, report, EVE__INFO__ZINFO_MSG__INFO_CONTENT_DINFO);
@@ -62,7 +53,6 @@ static void work_in_device(struct writing *w, struct derivation *d, const struct
             derive_metrics(d, metrics->dm);
         break;
     case REPORT_CONFIG:
-        (void) config_of(w, &delivery.version);
         derive_delivery(d, &delivery);
         break;
     case REPORT_ATTESTED:
@@ -80,10 +70,13 @@ static void derive_whole_device(struct writing *w, struct derivation *d)
         d->at_us = report->at_us;
         work_in_device(w, d, report);
     }
+    derive_base_os_target(d);
     struct contact_view v = contact_judge(w->reports, w->cause, &w->view);
     derive_app_counts(d, w->view.n_running, w->view.n_wanted);
     derive_ready(d, &v);
     derive_heartbeat(d, v.last_seen_us);
+    const struct str hash = json_str(json_at(d->status, "config", "hash", NULL));
+    (void) snprintf(w->given_hash, sizeof(w->given_hash), "%.*s", STR_ARG(hash));
 }
 
 /* The object may have gone to another device since the report was taken. */
@@ -100,12 +93,18 @@ static void derive_whole_application(struct writing *w, struct derivation *d)
     struct str owner = json_str(json_at(d->object, "status", "device", NULL));
     LIST_FOR_EACH (&w->target->reports, link) {
         const struct report *report = CONTAINER_OF(link, struct report, link);
+        d->at_us = report->at_us;
+        if (!is_owners(w, report, owner))
+            continue;
+        if (report->kind == REPORT_DELIVERED) {
+            derive_app_delivery(d, &(struct app_delivery){report->is_good, report->generation});
+            continue;
+        }
         const Eve__Info__ZInfoMsg *m =
             report_message(w->arena, report, EVE__INFO__ZINFO_MSG__INFO_CONTENT_AINFO);
-        d->at_us = report->at_us;
         /* What is taken up again after a crash may have been written before it. */
         bool is_known = report->is_replayed && report->at_us < newest_us;
-        if (m && !is_known && is_owners(w, report, owner))
+        if (m && !is_known)
             derive_application(d, m->ainfo);
     }
 }
@@ -204,33 +203,6 @@ static int write_all(struct writing *w)
     return result == -ESTALE ? -EAGAIN : result;
 }
 
-/* The DeviceConfig's part of a delivery. */
-static int write_delivered(struct writing *w)
-{
-    struct reports *r = w->reports;
-    const struct report *delivery = NULL;
-    LIST_FOR_EACH (&w->target->reports, link)
-        if (CONTAINER_OF(link, struct report, link)->kind == REPORT_CONFIG)
-            delivery = CONTAINER_OF(link, struct report, link);
-    int result = delivery ? -ESTALE : 0;
-    for (int i = 0; i < REPORTS_MAX_CONFLICTS && result == -ESTALE; i++) {
-        ARENA_AUTO a = arena_new();
-        struct derivation d;
-        struct delivery v = {.hash = delivery->bytes, .at_us = delivery->at_us};
-        struct place p = {STR("eve.lfedge.org"), STR("v1beta1"), STR("deviceconfigs"),
-                          w->view.namespace, w->view.name};
-        w->arena = a;
-        struct json *config = config_of(w, &v.version);
-        if (!config)
-            return 0;
-        derivation_init(&d, a, config);
-        d.now_us = reports_wall_us(r);
-        derive_delivered(&d, &v);
-        result = derivation_has_changed(&d) ? place_put_status(r, a, &p, config, d.status) : 0;
-    }
-    return result == -ESTALE ? -EAGAIN : result == -ENOENT ? 0 : result;
-}
-
 /* Whoever it was that a report about the object came from pays for its Events. */
 static struct contact *cause_of(struct reports *r, const struct target *t)
 {
@@ -252,7 +224,9 @@ static int flush_status(struct reports *r, struct target *t)
         return -ENOENT;
     w.cause = cause_of(r, t);
     int result = write_all(&w);
-    return result == 0 && t->kind == CATALOG_DEVICE ? write_delivered(&w) : result;
+    return result == 0 && t->kind == CATALOG_DEVICE
+               ? delivered_flush(r, t, &w.view, str_of(w.given_hash))
+               : result;
 }
 
 static void note_written(struct reports *r, const struct target *t)

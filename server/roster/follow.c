@@ -14,7 +14,8 @@ struct description {
     struct pki_cert *certificate; /* NULL: none, none that can be read, or not looked at */
     int64_t revision;
     bool is_active;
-    struct str annotations; /* those of ours, JSON */
+    struct str annotations;         /* those of ours, JSON */
+    int64_t given_version, given_s; /* status.config: what it was given last */
 };
 
 static void free_device(struct bytes *b)
@@ -158,6 +159,7 @@ static struct device *take(struct roster *r, struct description *is, const struc
     memcpy(d->text_hash, is->text_hash, SHA256_BYTES);
     atomic_store(&d->revision, is->revision);
     atomic_store(&d->is_active, is->is_active);
+    device_raise_floor(d, is->given_version, is->given_s);
     if (set_annotations(d, is->annotations))
         roster_read_options(r, d);
     (void) pthread_rwlock_unlock(&r->lock);
@@ -189,7 +191,10 @@ static void describe(struct arena *a, const struct json *device, struct descript
         .uuid = json_str(json_at(device, "status", "uuid", NULL)),
         .is_active = !str_is(json_get_str(annotations, STR(SETTINGS_ACTIVATE)), "false"),
         .certificate_text = json_str(json_at(device, "spec", "certificate", NULL)),
-        .annotations = our_annotations(a, annotations)};
+        .annotations = our_annotations(a, annotations),
+        .given_version =
+            roster_config_version(json_at(device, "status", "config", "version", NULL)),
+        .given_s = roster_config_time(json_at(device, "status", "config", "renderedAt", NULL))};
     pki_sha256(ret->certificate_text.p ? ret->certificate_text : STR(""), ret->text_hash);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known beside the Device itself, perhaps before it: its configuration's generation and its
- * state. */
+/* What is known beside the Device itself: its configuration, and its state, perhaps before it. */
 #include "base/alloc.h"
 #include "roster/roster_internal.h"
 #include "roster/state.h"
@@ -38,32 +37,62 @@ static struct note *note_of(struct roster *r, struct str namespace, struct str n
 
 static void drop_if_empty(struct roster *r, struct note *n)
 {
-    if (n->config_revision || n->token.n || n->has_tpm)
+    if (n->token.n || n->has_tpm)
         return;
     (void) map_remove(&r->notes, n->key);
     free_note(n);
 }
 
-/* The object's spec has another generation than before: its status alone changes no configuration.
- */
+/* ---- configurations -------------------------------------------------------------------------- */
+
+int64_t roster_config_version(const struct json *version)
+{
+    int64_t n = 0;
+    return str_to_i64(json_str(version), &n) == 0 && n > 0 && n <= CONFIG_MAX_VERSION ? n : 0;
+}
+
+int64_t roster_config_time(const struct json *rendered_at)
+{
+    int64_t us = 0;
+    return clock_parse(json_str(rendered_at), &us) == 0 && us > 0 ? us / 1000000 : 0;
+}
+
+struct config_mark roster_config_mark(const struct json *device_config)
+{
+    const struct json *status = json_get(device_config, STR("status"));
+    return (struct config_mark){
+        .generation = json_get_int(json_get(device_config, STR("metadata")), STR("generation"), 1),
+        .version = roster_config_version(json_get(status, STR("version"))),
+        .rendered_s = roster_config_time(json_get(status, STR("renderedAt")))};
+}
+
+/* What was made from it, or from a later one, is as good as ever: most events are of its other
+ * statuses, and one is of the write that gave it the version it was made with. */
+static bool is_older(const struct config_mark *mark, const struct config_mark *than)
+{
+    return mark->generation <= than->generation && mark->version <= than->version &&
+           mark->rendered_s <= than->rendered_s;
+}
+
 void roster_on_config(struct roster *r, const struct kube_event *e)
 {
+    CLEANUP(device_unrefp) struct device *d = roster_by_name(r, e->namespace, e->name);
+    if (!d)
+        return;
     ARENA_AUTO a = arena_new();
-    const struct json *object = json_parse_quick(a, e->text);
-    int64_t revision = e->type == KUBE_DELETED
-                           ? 0
-                           : json_get_int(json_get(object, STR("metadata")), STR("generation"), 1);
-    (void) pthread_rwlock_wrlock(&r->lock);
-    struct note *n = note_of(r, e->namespace, e->name);
-    bool is_other = n->config_revision != revision;
-    n->config_revision = revision;
-    drop_if_empty(r, n);
-    (void) pthread_rwlock_unlock(&r->lock);
-    CLEANUP(device_unrefp)
-    struct device *d = is_other ? roster_by_name(r, e->namespace, e->name) : NULL;
-    if (d)
+    struct config_mark mark = {0};
+    if (e->type != KUBE_DELETED)
+        mark = roster_config_mark(json_parse_quick(a, e->text));
+    (void) pthread_mutex_lock(&d->lock);
+    const bool is_other = e->type == KUBE_DELETED || !is_older(&mark, &d->config_mark);
+    if (is_other)
+        d->config_mark = mark;
+    (void) pthread_mutex_unlock(&d->lock);
+    if (is_other)
         device_forget_config(d);
 }
+
+/* ---- state ----------------------------------------------------------------------------------- */
 
 static void replace(struct str *to, struct str by)
 {

@@ -35,9 +35,17 @@ void device_forget_config(struct device *d)
 {
     (void) pthread_mutex_lock(&d->lock);
     d->config_generation++;
-    d->is_config_known = d->is_config_confirmed = false;
+    d->is_config_known = d->is_config_given = d->is_config_confirmed = false;
     if (d->config)
         bytes_unref(&TAKE(d->config)->bytes);
+    (void) pthread_mutex_unlock(&d->lock);
+}
+
+void device_raise_floor(struct device *d, int64_t version, int64_t rendered_s)
+{
+    (void) pthread_mutex_lock(&d->lock);
+    d->floor_version = MAX(d->floor_version, version);
+    d->floor_rendered_s = MAX(d->floor_rendered_s, rendered_s);
     (void) pthread_mutex_unlock(&d->lock);
 }
 
@@ -56,6 +64,7 @@ struct roster *roster_new(const struct roster_options *o)
 {
     struct roster *r = NEW(struct roster);
     r->options = *o;
+    r->started_us = o->clock->wall_us(o->clock);
     (void) pthread_rwlock_init(&r->lock, NULL);
     return r;
 }
@@ -109,6 +118,11 @@ struct device *roster_by_name(struct roster *r, struct str namespace, struct str
     buf_append_char(&key, '/');
     buf_append_str(&key, name);
     return find(r, &r->by_name, buf_str(&key));
+}
+
+int64_t roster_started_us(const struct roster *r)
+{
+    return r->started_us;
 }
 
 size_t roster_count(struct roster *r)

@@ -25,6 +25,12 @@ struct device_config {
     struct str envelope; /* the signed ConfigResponse */
 };
 
+/* What a configuration is made of: the DeviceConfig's generation, and of its status the version and
+ * time that the device is told. All zero: nothing. */
+struct config_mark {
+    int64_t generation, version, rendered_s;
+};
+
 #define DEVICE_NONCE_BYTES 32
 /* Base64 of a SHA-256, for URLs: never empty, changes whenever the configuration does. */
 #define DEVICE_CONFIG_HASH_BYTES 43
@@ -54,8 +60,13 @@ struct device {
     struct str annotations;      /* heap: those of ours, JSON; what its options are read from */
     unsigned config_generation;  /* counts what makes the configuration another */
     bool is_config_known;        /* config_hash is that of the present generation */
+    bool is_config_given;        /* it was sent */
     bool is_config_confirmed;    /* the device has said that it has it */
+    bool is_hash_looked_at;      /* the one it asked with first since the server began */
     char config_hash[DEVICE_CONFIG_HASH_BYTES + 1];
+    struct config_mark config_mark; /* the newest that is known of */
+    /* Nothing with a smaller version or an earlier time may follow: what the device was given. */
+    int64_t floor_version, floor_rendered_s;
     struct device_config *config; /* until the device has it; NULL: made again when asked for */
     struct str integrity_token;   /* heap; empty: has not attested */
     unsigned char nonce[DEVICE_NONCE_BYTES];
@@ -99,5 +110,16 @@ void roster_on_event(void *roster, const struct kube_event *e);
 /* A Device just written, so that the device is known before its registration is answered: the
  * object's text. Returns it with a reference; NULL when it cannot be a device (no UUID yet). */
 struct device *roster_take(struct roster *r, struct str device_text);
+/* Of versions that are counted on from. */
+#define CONFIG_MAX_VERSION ((int64_t) 1000000000000000)
+/* status.version and status.renderedAt (seconds), of DeviceConfigs and of a Device's status.config;
+ * 0: none, or none of ours. */
+int64_t roster_config_version(const struct json *version);
+int64_t roster_config_time(const struct json *rendered_at);
+struct config_mark roster_config_mark(const struct json *device_config);
+/* The device was told this, or is about to be. From any thread. */
+void device_raise_floor(struct device *d, int64_t version, int64_t rendered_s);
+/* When the roster was made, by the wall clock. */
+int64_t roster_started_us(const struct roster *r);
 /* Everything devices were told is to be made anew: the controller's certificates have changed. */
 void roster_forget_configs(struct roster *r);

@@ -14,7 +14,6 @@ struct note {
     struct str token; /* owned */
     struct str owner; /* owned: uid of the Device that the token is of */
     bool has_tpm;
-    int64_t config_revision; /* generation of the DeviceConfig; 0: none */
 };
 
 /* A ConfigMap of options. */
@@ -26,6 +25,7 @@ struct options_map {
 
 struct roster {
     struct roster_options options;
+    int64_t started_us; /* wall clock */
     pthread_rwlock_t lock;
     struct map by_certificate, by_uuid, by_name;
     struct map notes;

@@ -286,11 +286,16 @@ TEST(a_delivered_configuration_is_accepted_and_then_applied)
 {
     struct fixture f;
     Eve__Metrics__DeviceMetric metric;
-    struct delivery v = {STR("hash-1"), NOW_US, STR("7")};
+    struct delivery v = {.hash = STR("hash-1"),
+                         .at_us = NOW_US,
+                         .version = 7,
+                         .rendered_s = NOW_US / SECOND_US - 60,
+                         .is_confirmed = true};
     begin(&f, DEVICE);
     derive_delivery(&f.d, &v);
     assert_str(json_text(f.arena, json_get(f.d.status, STR("config"))),
-               "{\"hash\":\"hash-1\",\"version\":\"7\",\"fetchedAt\":\"2027-01-15T08:00:00Z\"}");
+               "{\"hash\":\"hash-1\",\"version\":\"7\",\"renderedAt\":\"2027-01-15T07:59:00Z\","
+               "\"fetchedAt\":\"2027-01-15T08:00:00Z\"}");
     assert_condition(&f, "ConfigAccepted", "True", "Received", NULL);
     assert_condition(&f, "ConfigApplied", "Unknown", "Fetched", NULL);
     eve__metrics__device_metric__init(&metric);
@@ -333,13 +338,15 @@ TEST(rejected_settings_are_named)
     s.unknownconfigitems = odds;
     s.n_configitems = s.n_unknownconfigitems = 1;
     m.configitemstatus = &s;
-    derive_delivery(&f.d, &(struct delivery){STR("h"), NOW_US, STR("1")});
+    derive_delivery(&f.d,
+                    &(struct delivery){.hash = STR("h"), .at_us = NOW_US, .is_confirmed = true});
     derive_config_word(&f.d, &m);
     const char *words = "timer.config.interval: value 3 is below 5; no.such.item: not known to the "
                         "device";
     assert_condition(&f, "ConfigAccepted", "False", "ItemsRejected", words);
     assert_event(&f, 0, true, "ConfigItemsRejected", words);
-    derive_delivery(&f.d, &(struct delivery){STR("h"), NOW_US, STR("1")});
+    derive_delivery(&f.d,
+                    &(struct delivery){.hash = STR("h"), .at_us = NOW_US, .is_confirmed = true});
     assert_condition(&f, "ConfigAccepted", "False", "ItemsRejected", words);
     s.n_configitems = s.n_unknownconfigitems = 0;
     derive_config_word(&f.d, &m);
@@ -386,9 +393,9 @@ TEST(a_deviceconfig_knows_whether_it_was_delivered)
     struct fixture f;
     begin(&f, "{'metadata':{'name':'edge-7','generation':4},'status':{'hash':'h2'}}");
     derive_delivered(&f.d, &(struct delivery){.hash = STR("h1")});
-    assert_condition(&f, "Delivered", "False", "Outdated", "the device has h1");
-    derive_delivered(&f.d, &(struct delivery){.hash = STR("h2")});
-    assert_condition(&f, "Delivered", "True", "Fetched", "the device has h2");
+    assert_condition(&f, "Delivered", "False", "Outdated", "the device has version h1");
+    derive_delivered(&f.d, &(struct delivery){.hash = STR("h2"), .version = 7});
+    assert_condition(&f, "Delivered", "True", "Fetched", "the device has version 7");
     end(&f);
 }
 

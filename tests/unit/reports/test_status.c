@@ -99,7 +99,9 @@ TEST(a_delivery_is_noted_on_both_objects)
     world_settle(&w);
     assert_int_equal(uuid_parse(STR(DEVICE_1), &uuid), 0);
     struct device *d = roster_by_uuid(w.roster, &uuid);
-    reports_config_fetched(w.reports, d, STR("hash-1"));
+    reports_config_fetched(
+        w.reports, d,
+        &(struct config_fetched){.hash = STR("hash-1"), .version = 12, .is_confirmed = true});
     reports_attested(w.reports, d, false, STR("PCR 7 differs"));
     device_unref(d);
     world_pass(&w, 1000);
@@ -353,7 +355,7 @@ static void send_kubeconfig(struct world *w, const char *app, struct str data, i
     eve__info__zinfo_app_inst_meta_data__init(&info);
     google__protobuf__timestamp__init(&at);
     at.seconds = WORLD_NOW_US / SECOND_US + at_s;
-    info.uuid = (char *) app;
+    info.uuid = (char *) world_uuid(w, app);
     info.type = EVE__INFO__APP_INST_META_DATA_TYPE__APP_INST_META_DATA_TYPE_KUBE_CONFIG;
     info.data = pb_data(data);
     m.attimestamp = &at;
@@ -421,7 +423,7 @@ static void send_content(struct world *w, const char *device, int state, const c
     eve__info__error_info__init(&e);
     google__protobuf__timestamp__init(&at);
     at.seconds = WORLD_NOW_US / SECOND_US + at_s;
-    info.uuid = (char *) IMAGE;
+    info.uuid = (char *) world_uuid(w, IMAGE);
     info.displayname = (char *) (state ? "img" : "");
     info.state = (Eve__Info__ZSwState) state;
     e.description = (char *) error;
@@ -440,7 +442,7 @@ TEST(an_image_knows_how_all_its_devices_do)
     world_create(&w, "images", "site",
                  "{'apiVersion':'eve.lfedge.org/v1beta1','kind':'Image','metadata':{'name':'img'},"
                  "'spec':{'ref':'nginx:1','storageClass':'eve-docker'}}");
-    world_patch(&w, "images", "site", "img", "status", "{'status':{'uuid':'" IMAGE "'}}");
+    world_alias(&w, "images", "site", "img", IMAGE);
     /* Not in its configuration: not its affair. */
     send_content(&w, DEVICE_1, 4, NULL, 0);
     assert_int_equal(world_stats(&w).n_foreign, 1);
@@ -449,8 +451,8 @@ TEST(an_image_knows_how_all_its_devices_do)
                      arena_printf(w.arena,
                                   "{'apiVersion':'eve.lfedge.org/v1beta1','kind':'DeviceConfig',"
                                   "'metadata':{'name':'edge-%d'},'spec':{'config':{'contentInfo':"
-                                  "[{'uuid':'" IMAGE "'}]}}}",
-                                  i)
+                                  "[{'uuid':'%s'}]}}}",
+                                  i, world_uuid(&w, IMAGE))
                          .p);
     send_content(&w, DEVICE_1, 4, NULL, 1);
     assert_str(world_condition(&w, "images", "site", "img", "Ready", "status"), "True");

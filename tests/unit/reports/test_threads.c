@@ -29,7 +29,8 @@ static void *send_all(void *arg)
                                           .arrived_us = WORLD_NOW_US,
                                           .bytes = s->messages[i]};
         reports_take(s->reports, &record);
-        reports_config_fetched(s->reports, s->device, STR("hash"));
+        reports_config_fetched(s->reports, s->device,
+                               &(struct config_fetched){.hash = STR("hash"), .is_confirmed = true});
         struct reports_stats stats;
         reports_stats(s->reports, &stats);
     }
@@ -45,7 +46,7 @@ static struct str message(struct world *w, const char *app, int64_t at_s)
     eve__info__zinfo_app__init(&info);
     google__protobuf__timestamp__init(&at);
     at.seconds = WORLD_NOW_US / SECOND_US + at_s;
-    info.appid = (char *) app;
+    info.appid = (char *) world_uuid(w, app);
     info.appname = (char *) "web";
     info.state =
         at_s == N_MESSAGES - 1 ? EVE__INFO__ZSW_STATE__RUNNING : EVE__INFO__ZSW_STATE__BOOTING;

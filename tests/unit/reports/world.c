@@ -133,6 +133,23 @@ int64_t world_events(struct world *w, const char *namespace, const char *name, c
     return n;
 }
 
+const char *world_uuid(struct world *w, const char *alias)
+{
+    for (size_t i = w->n_aliases; i > 0; i--)
+        if (strcmp(w->aliases[i - 1].alias, alias) == 0)
+            return w->aliases[i - 1].uuid;
+    return alias;
+}
+
+void world_alias(struct world *w, const char *plural, const char *namespace, const char *name,
+                 const char *alias)
+{
+    const struct json *object = world_get(w, plural, namespace, name);
+    must(w->n_aliases < WORLD_MAX_ALIASES, "alias");
+    w->aliases[w->n_aliases++] = (struct alias){
+        alias, arena_strz(w->arena, json_str(json_at(object, "status", "uuid", NULL)))};
+}
+
 void world_application(struct world *w, const char *namespace, const char *name, const char *uuid,
                        const char *device)
 {
@@ -144,7 +161,8 @@ void world_application(struct world *w, const char *namespace, const char *name,
                               name)
                      .p);
     world_patch(w, "applications", namespace, name, "status",
-                arena_printf(w->arena, "{'status':{'uuid':'%s','device':'%s'}}", uuid, device).p);
+                arena_printf(w->arena, "{'status':{'device':'%s'}}", device).p);
+    world_alias(w, "applications", namespace, name, uuid);
 }
 
 /* ---- time and events ---------------------------------------------------------------------------
@@ -265,7 +283,7 @@ uint64_t world_send_app(struct world *w, const char *device, const char *app, in
     eve__info__zinfo_app__init(&info);
     google__protobuf__timestamp__init(&at);
     at.seconds = WORLD_NOW_US / SECOND_US + at_s;
-    info.appid = (char *) app;
+    info.appid = (char *) world_uuid(w, app);
     info.appname = (char *) "app";
     info.state = (Eve__Info__ZSwState) state;
     m.ztype = EVE__INFO__ZINFO_TYPES__ZiApp;

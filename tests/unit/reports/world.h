@@ -15,6 +15,8 @@
 #define DEVICE_2 "11111111-0000-4000-8000-000000000002"
 #define DEVICE_3 "11111111-0000-4000-8000-000000000003"
 
+#define WORLD_MAX_ALIASES 32
+
 /* Other threads read it while the test moves it. */
 struct world_clock {
     struct clock clock;
@@ -44,6 +46,10 @@ struct world {
     pthread_mutex_t lock;
     pthread_cond_t seen;
     int64_t n_seen, n_marks;
+    struct alias {
+        const char *alias, *uuid;
+    } aliases[WORLD_MAX_ALIASES];
+    size_t n_aliases;
     bool is_not_told; /* records come to the disk and no further, as before a crash */
 };
 
@@ -64,7 +70,13 @@ struct str world_condition(struct world *w, const char *plural, const char *name
                            const char *name, const char *type, const char *key);
 /* How often the Event of this reason about this object was told; 0: never. */
 int64_t world_events(struct world *w, const char *namespace, const char *name, const char *reason);
-/* Application `name` with this UUID on this device. */
+/* The server gives UUIDs; tests call an object by a UUID of theirs. The real one, or what it was
+ * when it is nobody's. */
+const char *world_uuid(struct world *w, const char *alias);
+/* The object that was just made is called so. */
+void world_alias(struct world *w, const char *plural, const char *namespace, const char *name,
+                 const char *alias);
+/* Application `name`, called by this UUID, on this device. */
 void world_application(struct world *w, const char *namespace, const char *name, const char *uuid,
                        const char *device);
 

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives every DeviceConfig that changed its version, time and hash, so that users see them before
+ * the device asks; and again when the controller's certificates are others, of which the hash is.
+ */
+#pragma once
+
+#include "controllers/controller.h"
+
+/* Keys are those of DeviceConfigs, and "" for all of them. Needs controller_context.devices; does
+ * nothing without. */
+extern const struct controller delivery_controller;
