@@ -68,30 +68,37 @@ static bool is_all(struct str s, unsigned what)
     return all;
 }
 
-#define EACH_BYTE(b) (0x0101010101010101ull * (b))
+typedef unsigned char lanes __attribute__((vector_size(16)));
 
-/* Whether one of eight bytes is a control character, a tab among them. */
-static bool has_control(uint64_t x)
+static lanes load_lanes(const char *p)
 {
-    uint64_t del = x ^ EACH_BYTE(0x7f);
-    uint64_t below = (x - EACH_BYTE(0x20)) & ~x;
-    uint64_t zero = (del - EACH_BYTE(0x01)) & ~del;
-    return (below | zero) & EACH_BYTE(0x80);
+    lanes x;
+    memcpy(&x, p, sizeof(x));
+    return x;
 }
 
-/* Values are long and plain: eight bytes at a time, looking closer only where something shows. */
+/* Not zero where a byte is a control character, a tab among them. */
+static lanes controls(lanes x)
+{
+    return (lanes) ((x < 0x20) | (x == 0x7f));
+}
+
+static bool has_control(struct str v)
+{
+    uint64_t halves[2];
+    lanes found = controls(load_lanes(v.p + v.n - sizeof(lanes)));
+    for (size_t i = 0; i + sizeof(lanes) <= v.n; i += sizeof(lanes))
+        found |= controls(load_lanes(v.p + i));
+    memcpy(halves, &found, sizeof(found));
+    return halves[0] | halves[1];
+}
+
+/* Values are long and plain: many bytes at a time, looking closer only when something shows. */
 static bool is_value(struct str v)
 {
-    size_t i = 0;
     if (v.n && (may[(unsigned char) v.p[0]] == VALUE || may[(unsigned char) v.p[v.n - 1]] == VALUE))
         return false; /* a blank at either end */
-    for (; i + 8 <= v.n; i += 8) {
-        uint64_t x;
-        memcpy(&x, v.p + i, sizeof(x));
-        if (has_control(x) && !is_all(str_range(v.p + i, 8), VALUE))
-            return false;
-    }
-    return is_all(str_from(v, i), VALUE);
+    return (v.n >= sizeof(lanes) && !has_control(v)) || is_all(v, VALUE);
 }
 
 /* ---- headers ------------------------------------------------------------------------------- */

@@ -35,7 +35,8 @@ static void write_event(struct str text, enum audit_level level)
     BUF_AUTO b = {0};
     struct audit_second second = {0};
     struct user user = {.name = text};
-    struct audit_record r = {.level = level,
+    struct audit_record r = {.id = "5d4f1f9a-6f0c-4d3e-9a77-0123456789ab",
+                             .level = level,
                              .uri = text,
                              .user = &user,
                              .user_agent = text,

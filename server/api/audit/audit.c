@@ -18,16 +18,18 @@
 
 /* Of all threads together; what comes on top is dropped and counted. */
 #define QUEUE_MAX_BYTES ((size_t) 32 * 1024 * 1024)
-/* Events wait so long for others to be written with: a hundred writes a second at most, of bytes
- * that are still in the cache. */
-#define GATHER_MS 10
+/* Events wait so long for others to be written with: waking the writer costs as much as a hundred
+ * of them. */
+#define GATHER_MS 25
 /* After a write has failed. */
 #define RETRY_MS 1000
 /* A queue that grew beyond this in a burst gives its memory back. */
 #define KEPT_BYTES ((size_t) 4 * 1024 * 1024)
 
+/* A thread's own, as long as there are no more than METRICS_SLOTS of them. */
 struct queue {
     pthread_mutex_t lock;
+    const struct audit_policy *policy; /* that of all */
     struct buf lines;
     struct audit_second second;
     int64_t n_events, n_dropped;
@@ -38,7 +40,6 @@ struct audit {
     struct queue queues[METRICS_SLOTS];
     atomic_size_t queued_bytes;
     char *policy_path; /* NULL: the default policy */
-    pthread_rwlock_t policy_lock;
     struct audit_policy *policy;
 
     /* The writer's. */
@@ -184,9 +185,10 @@ static void *run_writer(void *arg)
 
 void audit_begin(struct audit *a, struct audit_record *r)
 {
-    (void) pthread_rwlock_rdlock(&a->policy_lock);
-    audit_policy_judge(a->policy, r);
-    (void) pthread_rwlock_unlock(&a->policy_lock);
+    struct queue *q = &a->queues[metrics_slot()];
+    (void) pthread_mutex_lock(&q->lock);
+    audit_policy_judge(q->policy, r);
+    (void) pthread_mutex_unlock(&q->lock);
 }
 
 void audit_emit(struct audit *a, const struct audit_record *r, enum audit_stage stage)
@@ -229,6 +231,17 @@ static int load_policy(const char *path, struct audit_policy **ret, char **ret_e
     return 0;
 }
 
+/* One queue after the other: a thread judges by the old one or by the new. */
+static void use_policy(struct audit *a, struct audit_policy *p)
+{
+    for (size_t i = 0; i < METRICS_SLOTS; i++) {
+        (void) pthread_mutex_lock(&a->queues[i].lock);
+        a->queues[i].policy = p;
+        (void) pthread_mutex_unlock(&a->queues[i].lock);
+    }
+    a->policy = p;
+}
+
 static void init_locks(struct audit *a)
 {
     pthread_condattr_t monotonic;
@@ -237,7 +250,6 @@ static void init_locks(struct audit *a)
     (void) pthread_cond_init(&a->wake, &monotonic);
     (void) pthread_condattr_destroy(&monotonic);
     (void) pthread_mutex_init(&a->lock, NULL);
-    (void) pthread_rwlock_init(&a->policy_lock, NULL);
     for (size_t i = 0; i < METRICS_SLOTS; i++)
         (void) pthread_mutex_init(&a->queues[i].lock, NULL);
 }
@@ -267,10 +279,10 @@ int audit_open(const struct audit_options *o, struct audit **ret_audit, char **r
         return r;
     }
     struct audit *a = NEW(struct audit);
-    a->policy = policy;
     a->file = file;
     a->policy_path = o->policy_path ? mem_strdup(o->policy_path) : NULL;
     init_locks(a);
+    use_policy(a, policy);
     if (pthread_create(&a->thread, NULL, run_writer, a) != 0)
         abort();
     *ret_audit = a;
@@ -287,10 +299,10 @@ int audit_reload(struct audit *a, char **ret_error)
     int r = load_policy(a->policy_path, &fresh, ret_error);
     if (r < 0)
         return r;
-    (void) pthread_rwlock_wrlock(&a->policy_lock);
+    (void) pthread_mutex_lock(&a->lock); /* one reload at a time */
     struct audit_policy *old = a->policy;
-    a->policy = fresh;
-    (void) pthread_rwlock_unlock(&a->policy_lock);
+    use_policy(a, fresh);
+    (void) pthread_mutex_unlock(&a->lock);
     audit_policy_free(old);
     return 0;
 }
@@ -337,7 +349,6 @@ void audit_close(struct audit *a)
     buf_done(&a->batch);
     log_file_close(a->file);
     audit_policy_free(a->policy);
-    (void) pthread_rwlock_destroy(&a->policy_lock);
     (void) pthread_mutex_destroy(&a->lock);
     (void) pthread_cond_destroy(&a->wake);
     mem_free(a->policy_path);

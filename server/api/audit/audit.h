@@ -35,7 +35,7 @@ enum audit_stage {
 
 /* What is known of a request, filled as it becomes known; strings live until the last stage. */
 struct audit_record {
-    char id[37];
+    char id[37];            /* a UUID */
     enum audit_level level; /* by audit_begin() */
     unsigned omitted_stages;
     bool omit_managed_fields;

@@ -3,82 +3,13 @@
 
 #include <stdlib.h>
 
+#include "api/audit/put.h"
 #include "json/yaml.h"
 
 #define MICROS 1000000
 #define MAX_OWN_ANNOTATIONS 3 /* truncated, decision, reason */
 
 /* ---- pieces --------------------------------------------------------------------------------- */
-
-/* A line is written for each request, so its usual parts go without a check for room: that is made
- * once, for the worst case. Each function returns where it ended. */
-
-static inline char *put(char *to, struct str s)
-{
-    memcpy(to, s.p, s.n);
-    return to + s.n;
-}
-
-#define PUT(to, literal) ((to) = put((to), STR(literal)))
-
-/* Nonzero when one of eight bytes is a quote, a backslash or a control character. */
-static inline uint64_t unclean(uint64_t bytes)
-{
-    const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
-    uint64_t quote = bytes ^ (ones * '"'), backslash = bytes ^ (ones * '\\');
-    return ((bytes - ones * 0x20) | (quote - ones) | (backslash - ones)) & ~bytes & highs;
-}
-
-/* Copies; false when something needs an escape, and the copy is then no good. The last eight bytes
- * may overlap those before; a shorter text has room for eight. */
-static inline bool copy_clean(char *to, struct str s)
-{
-    uint64_t found = 0, bytes = 0x2020202020202020u;
-    if (s.n < 8) {
-        for (size_t i = 0; i < s.n; i++)
-            bytes = bytes << 8 | (unsigned char) s.p[s.n - 1 - i];
-        memcpy(to, &bytes, 8);
-        return !unclean(bytes);
-    }
-    for (size_t i = 0; i + 8 < s.n; i += 8) {
-        memcpy(&bytes, s.p + i, 8);
-        found |= unclean(bytes);
-        memcpy(to + i, &bytes, 8);
-    }
-    memcpy(&bytes, s.p + s.n - 8, 8);
-    memcpy(to + s.n - 8, &bytes, 8);
-    return !(found | unclean(bytes));
-}
-
-#define ESCAPE_BYTES 6 /* \u0000 */
-/* What put_text() may take. */
-static inline size_t text_bound(struct str s)
-{
-    return ESCAPE_BYTES * s.n + 2 + 8;
-}
-
-static char *put_escaped(char *to, struct str s)
-{
-    BUF_AUTO text = {0};
-    json_write_str(&text, s);
-    return put(to, str_sub(buf_str(&text), 1, text.n - 1));
-}
-
-static inline char *put_text(char *to, struct str s)
-{
-    *to++ = '"';
-    to = copy_clean(to, s) ? to + s.n : put_escaped(to, s);
-    *to++ = '"';
-    return to;
-}
-
-/* key is `,"name":` with whatever goes before; nothing is written without a value. */
-static inline char *put_member(char *to, struct str key, struct str value)
-{
-    return value.n ? put_text(put(to, key), value) : to;
-}
-
-#define PUT_MEMBER(to, key, value) ((to) = put_member((to), STR(key), (value)))
 
 static char *put_time(char *to, struct audit_second *last, int64_t us)
 {
@@ -90,29 +21,10 @@ static char *put_time(char *to, struct audit_second *last, int64_t us)
     }
     memcpy(to, "\"2006-01-02T15:04:05.000000Z\"", 29);
     memcpy(to + 1, last->text, 19);
-    for (size_t i = 26; i > 20; i--, fraction /= 10)
-        to[i] = (char) ('0' + fraction % 10);
+    put_two_digits(to + 21, fraction / 10000);
+    put_two_digits(to + 23, fraction / 100 % 100);
+    put_two_digits(to + 25, fraction % 100);
     return to + 29;
-}
-
-static char *put_list(char *to, const struct str *items, size_t n)
-{
-    *to++ = '[';
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            *to++ = ',';
-        to = put_text(to, items[i]);
-    }
-    *to++ = ']';
-    return to;
-}
-
-static size_t list_bound(const struct str *items, size_t n)
-{
-    size_t bound = 2;
-    for (size_t i = 0; i < n; i++)
-        bound += text_bound(items[i]) + 1;
-    return bound;
 }
 
 /* ---- who and what --------------------------------------------------------------------------- */
@@ -156,10 +68,11 @@ static size_t user_bound(const struct user *u)
 {
     if (!u)
         return 0;
-    size_t bound = text_bound(u->name) + text_bound(u->uid) + list_bound(u->groups, u->n_groups);
+    size_t bound =
+        put_text_bound(u->name) + put_text_bound(u->uid) + put_list_bound(u->groups, u->n_groups);
     for (size_t i = 0; i < u->n_extra; i++)
-        bound +=
-            text_bound(u->extra[i].key) + 2 + list_bound(u->extra[i].values, u->extra[i].n_values);
+        bound += put_text_bound(u->extra[i].key) + 2 +
+                 put_list_bound(u->extra[i].values, u->extra[i].n_values);
     return bound;
 }
 
@@ -178,8 +91,8 @@ static char *put_object(char *to, const struct audit_record *r)
 
 static size_t object_bound(const struct audit_record *r)
 {
-    return text_bound(r->resource) + text_bound(r->namespace) + text_bound(r->name) +
-           text_bound(r->group) + text_bound(r->version) + text_bound(r->subresource);
+    return put_text_bound(r->resource) + put_text_bound(r->namespace) + put_text_bound(r->name) +
+           put_text_bound(r->group) + put_text_bound(r->version) + put_text_bound(r->subresource);
 }
 
 static char *put_code(char *to, int code)
@@ -342,44 +255,28 @@ static const struct str stages[] = {
     [AUDIT_PANIC] = STR("Panic"),
 };
 
-static bool is_ascii(const char *p, size_t n)
-{
-    const uint64_t highs = 0x8080808080808080u;
-    uint64_t found = 0, bytes = 0;
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        memcpy(&bytes, p + i, 8);
-        found |= bytes;
-    }
-    for (; i < n; i++)
-        found |= (uint64_t) (unsigned char) p[i];
-    return !(found & highs);
-}
-
-/* Paths and headers may hold any bytes, JSON may not: what is no UTF-8 becomes U+FFFD. */
-static void mend_utf8(struct buf *b, size_t begin)
+/* A failure's words and bodies of others may hold bytes that JSON may not. */
+static void mend_from(struct buf *b, size_t begin)
 {
     struct str rest = str_from(buf_str(b), begin);
-    if (is_ascii(rest.p, rest.n) || str_is_utf8(rest))
+    if (str_is_utf8(rest))
         return;
     BUF_AUTO mended = {0};
-    while (rest.n) {
-        size_t n = 1; /* the shortest valid piece at the front, if any */
-        while (n < 4 && n < rest.n && !str_is_utf8(str_sub(rest, 0, n)))
-            n++;
-        bool is_valid = str_is_utf8(str_sub(rest, 0, n));
-        buf_append_str(&mended, is_valid ? str_sub(rest, 0, n) : STR("\xef\xbf\xbd"));
-        rest = str_from(rest, is_valid ? n : 1);
-    }
+    put_mended(&mended, rest);
     b->n = begin;
     buf_append_str(b, buf_str(&mended));
 }
 
 static size_t head_bound(const struct audit_record *r)
 {
-    return FIXED_BYTES + text_bound(r->uri) + text_bound(r->verb) + user_bound(r->user) +
-           user_bound(r->impersonated) + text_bound(r->source_ip) + text_bound(r->user_agent) +
-           object_bound(r);
+    return FIXED_BYTES + put_text_bound(r->uri) + put_text_bound(r->verb) + user_bound(r->user) +
+           user_bound(r->impersonated) + put_text_bound(r->source_ip) +
+           put_text_bound(r->user_agent) + object_bound(r);
+}
+
+static size_t tail_bound(const struct audit_record *r)
+{
+    return FIXED_BYTES + put_text_bound(r->decision) + put_text_bound(r->reason);
 }
 
 /* Up to what the answer was. */
@@ -387,9 +284,9 @@ static char *put_head(char *to, const struct audit_record *r, enum audit_stage s
 {
     PUT(to, "{\"kind\":\"Event\",\"apiVersion\":\"audit.k8s.io/v1\",\"level\":\"");
     to = put(to, levels[r->level]);
-    PUT(to, "\",\"auditID\":");
-    to = put_text(to, str_range(r->id, strnlen(r->id, sizeof(r->id))));
-    PUT(to, ",\"stage\":\"");
+    PUT(to, "\",\"auditID\":\"");
+    to = put(to, str_range(r->id, sizeof(r->id) - 1));
+    PUT(to, "\",\"stage\":\"");
     to = put(to, stages[stage]);
     PUT(to, "\",\"requestURI\":");
     to = put_text(to, r->uri);
@@ -423,25 +320,37 @@ static inline void end_at(struct buf *b, const char *to)
     b->n = (size_t) (to - b->p);
 }
 
+/* Most lines: nothing in them whose length is not known beforehand. */
+static void write_plain(struct buf *b, struct audit_second *last, const struct audit_record *r,
+                        enum audit_stage stage)
+{
+    char *to = put_head(buf_reserve(b, head_bound(r) + tail_bound(r)), r, stage);
+    if (stage != AUDIT_REQUEST_RECEIVED)
+        to = put_code(to, r->code);
+    to = put_decision(put_times(to, last, r, stage), r);
+    PUT(to, "}\n");
+    end_at(b, to);
+}
+
 void audit_event_write(struct buf *b, struct audit_second *last, const struct audit_record *r,
                        enum audit_stage stage)
 {
     const size_t begin = b->n;
+    const bool has_answer = stage != AUDIT_REQUEST_RECEIVED;
     const bool is_failure = r->failure && r->failure->code;
+    if (!(is_failure && has_answer) && r->level < AUDIT_REQUEST && !r->annotations) {
+        write_plain(b, last, r, stage);
+        return;
+    }
     char *to = put_head(buf_reserve(b, head_bound(r)), r, stage);
-    if (stage != AUDIT_REQUEST_RECEIVED && !is_failure)
+    if (has_answer && !is_failure)
         to = put_code(to, r->code);
     end_at(b, to);
-    if (stage != AUDIT_REQUEST_RECEIVED && is_failure)
+    if (has_answer && is_failure)
         write_failure(b, r->failure);
     bool fits = write_bodies(b, r, stage);
-    to = put_times(buf_reserve(b, FIXED_BYTES + text_bound(r->decision) + text_bound(r->reason)),
-                   last, r, stage);
-    if (fits && !r->annotations)
-        to = put_decision(to, r);
-    end_at(b, to);
-    if (!fits || r->annotations)
-        write_annotations(b, r, !fits);
+    end_at(b, put_times(buf_reserve(b, tail_bound(r)), last, r, stage));
+    write_annotations(b, r, !fits);
     buf_append_str(b, STR("}\n"));
-    mend_utf8(b, begin);
+    mend_from(b, begin);
 }

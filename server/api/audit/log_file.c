@@ -14,12 +14,16 @@
 #include "base/buf.h"
 
 #define TIME_BYTES 23 /* 2006-01-02T15-04-05.000 */
+/* Under load space is asked for in such pieces: a third of what a write costs is finding it. */
+#define RESERVE_BYTES ((int64_t) 8 * 1024 * 1024)
+#define LOAD_BYTES ((int64_t) 64 * 1024) /* in one write */
 
 struct log_file {
     struct log_file_options options; /* path is owned */
     int fd;
     bool is_regular; /* pipes and devices are neither rotated nor looked after */
     int64_t size_bytes;
+    int64_t reserved_bytes; /* up to here the file has its space; 0: none was asked for */
     dev_t device;
     ino_t inode;
     bool is_inside_line; /* the last write ended in one */
@@ -135,6 +139,27 @@ static void prune(struct log_file *f)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* Before it is needed; whether there is any is seen when it is written to. */
+static void reserve(struct log_file *f, int64_t n_more)
+{
+    if (!f->is_regular || n_more < LOAD_BYTES || f->size_bytes + n_more <= f->reserved_bytes)
+        return;
+    f->reserved_bytes = f->size_bytes + n_more + RESERVE_BYTES;
+    (void) fallocate(f->fd, FALLOC_FL_KEEP_SIZE, f->size_bytes, f->reserved_bytes - f->size_bytes);
+}
+
+/* What was reserved and not used is given back. The size is what the file says: others may have
+ * emptied it. */
+static void close_fd(struct log_file *f)
+{
+    struct stat st;
+    if (f->reserved_bytes && fstat(f->fd, &st) == 0)
+        (void) ftruncate(f->fd, st.st_size);
+    f->reserved_bytes = 0;
+    if (f->fd >= 0 && !is_stdout(f))
+        (void) close(f->fd);
+}
+
 /* Replaces the file that is open only when all went well. */
 static int open_path(struct log_file *f)
 {
@@ -147,8 +172,7 @@ static int open_path(struct log_file *f)
         (void) close(fd);
         return r;
     }
-    if (f->fd >= 0)
-        (void) close(f->fd);
+    close_fd(f);
     f->fd = fd;
     f->is_regular = S_ISREG(st.st_mode);
     f->size_bytes = st.st_size;
@@ -181,8 +205,7 @@ void log_file_close(struct log_file *f)
 {
     if (!f)
         return;
-    if (f->fd >= 0 && !is_stdout(f))
-        (void) close(f->fd);
+    close_fd(f);
     mem_free((char *) f->options.path);
     mem_free(f);
 }
@@ -245,6 +268,7 @@ static int write_some(struct log_file *f, struct str lines, size_t *ret_n)
         *ret_n = 0;
         return rotate(f);
     }
+    reserve(f, (int64_t) n);
     ssize_t written = write(f->fd, lines.p, n);
     if (written < 0)
         return errno == EINTR ? 0 : -errno;

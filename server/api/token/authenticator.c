@@ -77,13 +77,12 @@ static int ask_sources(struct authenticator *a, struct token_answer *e, bool may
     return 0;
 }
 
-static bool is_good(const struct authenticator *a, const struct token_answer *e)
+static bool is_good(const struct token_answer *e, int64_t now_us)
 {
     struct token_source *s = e->source;
     if (e->result != 0)
         return true; /* a refusal holds for its time */
-    return a->clock->wall_us(a->clock) < e->identity.expires_us &&
-           (!s->still_valid || s->still_valid(s, &e->identity));
+    return now_us < e->identity.expires_us && (!s->still_valid || s->still_valid(s, &e->identity));
 }
 
 static void unref_answer(void *answer)
@@ -104,13 +103,13 @@ int authenticator_verify(struct authenticator *a, struct arena *arena, struct st
                          struct token_identity *ret)
 {
     const struct token_question q = {token, audiences, n_audiences};
-    const int64_t now_us = a->clock->monotonic_us(a->clock);
+    const int64_t now_us = a->clock->wall_us(a->clock);
     if (token.n == 0 || token.n > TOKEN_MAX_BYTES) {
         *ret = (struct token_identity){0};
         return -EACCES;
     }
     struct token_answer *e = token_cache_find(a->cache, &q, now_us);
-    if (e && is_good(a, e))
+    if (e && is_good(e, now_us))
         return hand_over(arena, e, ret);
     token_answer_unref(e);
     const unsigned generation = atomic_load(&a->generation);

@@ -5,13 +5,13 @@
 
 #include "base/alloc.h"
 #include "base/map.h"
+#include "base/random.h"
 
 #define N_PARTS 32
 #define N_WAYS 4 /* places an answer may stand in */
 #define N_GOOD_SETS 256
 #define N_BAD_SETS 64
 #define ANSWER_BLOCK_BYTES 1024
-#define HASHED_BYTES 64
 
 struct set {
     struct token_answer *ways[N_WAYS];
@@ -23,6 +23,7 @@ struct part {
 };
 
 struct token_cache {
+    uint64_t secret[2]; /* nobody can tell which tokens share a set */
     struct part *parts[N_PARTS];
 };
 
@@ -37,10 +38,20 @@ static void answer_free(struct bytes *b)
 /* Of a signed token the end is its signature, which tells it from all others: hashing the rest
  * costs more than everything else here. Whoever makes up tokens with one end gets them into one set
  * of refusals. */
-static uint64_t question_hash(const struct token_question *q)
+static uint64_t token_hash(const struct token_cache *c, struct str token)
 {
-    const size_t n = q->token.n;
-    uint64_t hash = map_hash(str_from(q->token, n > HASHED_BYTES ? n - HASHED_BYTES : 0));
+    uint64_t end[2];
+    if (token.n < sizeof(end))
+        return map_hash(token);
+    memcpy(end, token.p + token.n - sizeof(end), sizeof(end));
+    const unsigned __int128 product =
+        (unsigned __int128) (end[0] ^ c->secret[0]) * (end[1] ^ c->secret[1]);
+    return (uint64_t) product ^ (uint64_t) (product >> 64);
+}
+
+static uint64_t question_hash(const struct token_cache *c, const struct token_question *q)
+{
+    uint64_t hash = token_hash(c, q->token);
     for (size_t i = 0; i < q->n_audiences; i++)
         hash = hash * 31 + map_hash(q->audiences[i]);
     return hash;
@@ -67,7 +78,6 @@ struct token_answer *token_answer_new(const struct token_question *q)
     atomic_init(&e->bytes.refs, 1);
     e->arena = a;
     e->question = (struct token_question){arena_str(a, q->token), audiences, q->n_audiences};
-    e->hash = question_hash(q);
     return e;
 }
 
@@ -81,6 +91,7 @@ void token_answer_unref(struct token_answer *e)
 struct token_cache *token_cache_new(void)
 {
     struct token_cache *c = NEW(struct token_cache);
+    random_bytes(c->secret, sizeof(c->secret));
     for (size_t i = 0; i < N_PARTS; i++) {
         c->parts[i] = NEW(struct part);
         (void) pthread_mutex_init(&c->parts[i]->lock, NULL);
@@ -115,7 +126,8 @@ static struct token_answer *find_in(struct set *s, const struct token_question *
 {
     for (size_t i = 0; i < N_WAYS; i++) {
         struct token_answer *e = s->ways[i];
-        if (e && e->hash == hash && now_us < e->until_us && is_same(&e->question, q)) {
+        if (e && e->hash == hash && now_us >= e->since_us && now_us < e->until_us &&
+            is_same(&e->question, q)) {
             (void) bytes_ref(&e->bytes);
             return e;
         }
@@ -128,7 +140,7 @@ struct token_answer *token_cache_find(struct token_cache *c, const struct token_
 {
     if (q->token.n > TOKEN_CACHE_MAX_BYTES)
         return NULL;
-    const uint64_t hash = question_hash(q);
+    const uint64_t hash = question_hash(c, q);
     struct part *p = part_of_thread(c);
     (void) pthread_mutex_lock(&p->lock);
     struct token_answer *e = find_in(&p->good[hash % N_GOOD_SETS], q, hash, now_us);
@@ -157,8 +169,10 @@ void token_cache_put(struct token_cache *c, struct token_answer *e, int64_t now_
     if (e->question.token.n > TOKEN_CACHE_MAX_BYTES)
         return;
     const bool is_good = e->result == 0;
+    e->hash = question_hash(c, &e->question);
     struct part *p = part_of_thread(c);
     struct set *s = is_good ? &p->good[e->hash % N_GOOD_SETS] : &p->bad[e->hash % N_BAD_SETS];
+    e->since_us = now_us;
     e->until_us = now_us + (is_good ? TOKEN_CACHE_GOOD_US : TOKEN_CACHE_BAD_US);
     (void) bytes_ref(&e->bytes);
     (void) pthread_mutex_lock(&p->lock);

@@ -28,7 +28,7 @@ struct token_answer {
     int result; /* 0 or -EACCES */
     struct token_identity identity;
     struct token_source *source; /* whose still_valid() counts; NULL for refusals */
-    int64_t until_us;            /* monotonic */
+    int64_t since_us, until_us;  /* wall clock; one set back makes nothing last longer */
 };
 
 /* With one reference and a copy of the question. */
@@ -38,10 +38,10 @@ void token_answer_unref(struct token_answer *e); /* NULL allowed */
 struct token_cache;
 struct token_cache *token_cache_new(void);
 void token_cache_free(struct token_cache *c);
-/* With a reference; NULL: none, or too old at this monotonic time. */
+/* With a reference; NULL: none, or too old at this time of the wall clock. */
 struct token_answer *token_cache_find(struct token_cache *c, const struct token_question *q,
                                       int64_t now_us);
-/* Takes a reference of its own and sets until_us. */
+/* Takes a reference of its own and sets hash and times. */
 void token_cache_put(struct token_cache *c, struct token_answer *e, int64_t now_us);
 /* Forgets everything, in all threads' parts. */
 void token_cache_clear(struct token_cache *c);

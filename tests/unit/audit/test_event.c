@@ -254,6 +254,27 @@ TEST(bytes_that_are_no_text_are_replaced)
     assert_true(str_starts_with(json_get_str(v, STR("userAgent")), STR("h\xc3\xa9\xef\xbf\xbd")));
 }
 
+/* Short and long texts go different ways, and a text may be unclean anywhere. */
+TEST(texts_of_any_length_are_written_as_they_are)
+{
+    static const char odd[] = {'"', '\\', '\n', 0x7f, 0x1f, 'x'};
+    char text[80], expected[96];
+    BUF_AUTO b = {0};
+    for (size_t n = 1; n < sizeof(text); n++) {
+        for (size_t i = 0; i < n * N_ELEMENTS(odd); i++) {
+            ARENA_AUTO a = arena_new();
+            struct audit_record r = record();
+            memset(text, 'a', n);
+            text[i / N_ELEMENTS(odd)] = odd[i % N_ELEMENTS(odd)];
+            r.user_agent = str_range(text, n);
+            struct json *v = json_parse_quick(a, line_of(&b, &r, AUDIT_RESPONSE_COMPLETE));
+            memcpy(expected, text, n);
+            expected[n] = '\0';
+            assert_str(json_get_str(v, STR("userAgent")), expected);
+        }
+    }
+}
+
 TEST(the_second_is_not_taken_for_another)
 {
     struct audit_second second = {0};

@@ -167,6 +167,26 @@ TEST(a_file_moved_away_is_opened_anew)
     close_log(&f);
 }
 
+TEST(space_reserved_under_load_is_given_back)
+{
+    static char lines[256 * 1024];
+    struct fixture f;
+    struct stat st;
+    size_t taken = 0;
+    open_log(&f, 0, 0, 0);
+    const char *path = directory_file(&f.directory, f.arena, "a.log");
+    memset(lines, 'x', sizeof(lines));
+    lines[sizeof(lines) - 1] = '\n';
+    assert_int_equal(log_file_write(f.file, str_range(lines, sizeof(lines)), &taken), 0);
+    assert_int_equal(truncate(path, 0), 0); /* somebody empties it */
+    write_all(&f, "one\n");
+    log_file_close(TAKE(f.file));
+    assert_str(content(&f, "a.log"), "one\n");
+    assert_int_equal(stat(path, &st), 0);
+    assert_in_range(st.st_blocks * 512, 0, 64 * 1024);
+    close_log(&f);
+}
+
 TEST(a_full_disk_takes_whole_lines_only)
 {
     struct fixture f;
