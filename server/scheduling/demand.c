@@ -32,7 +32,7 @@ int demand_amount(const struct json *value, int64_t unit_milli, enum demand_roun
         return -EINVAL;
     quantity_round_milli(&q);
     __int128 milli = q.mantissa;
-    for (int scale = q.scale; milli && scale > -3; scale--)
+    for (int scale = q.scale; scale > -3; scale--)
         milli *= 10;
     for (int scale = q.scale; scale < -3; scale++)
         milli /= 10;

@@ -221,9 +221,8 @@ bool view_choose(struct view *v, struct arena *a, const struct json *application
     struct application *app =
         find(v, json_get_str(meta, STR("namespace")), json_get_str(meta, STR("name")));
     /* What has no record is gone: an event said so. */
-    if (app)
-        app = view_application_saw(app->tenant, application);
     if (app) {
+        (void) view_application_saw(app, application);
         *ret = judge(a, app);
         is_due = app->is_assumed = is_news(app, ret);
     }
@@ -239,7 +238,7 @@ void view_settle(struct view *v, struct str namespace, struct str name,
     if (app && app->is_assumed) {
         app->is_assumed = false;
         if (application)
-            (void) view_application_saw(app->tenant, application);
+            (void) view_application_saw(app, application);
         if (app->device != app->seen)
             view_application_place(app, app->seen);
     }

@@ -123,28 +123,36 @@ static void begin_anew(struct application *app, uint64_t uid)
     }
 }
 
-struct application *view_application_saw(struct tenant *t, const struct json *object)
+/* What a choice may depend on, as it was known before. */
+static bool is_same(const struct application *app, const struct application *before)
 {
-    struct arena *a = t->view->scratch;
+    return app->wish == before->wish && app->seen == before->seen && app->told == before->told &&
+           app->fault == before->fault && app->is_deleting == before->is_deleting &&
+           app->uid == before->uid;
+}
+
+bool view_application_saw(struct application *app, const struct json *object)
+{
+    struct arena *a = app->tenant->view->scratch;
     const struct json *meta = json_get(object, STR("metadata"));
     const uint64_t uid = map_hash(json_get_str(meta, STR("uid")));
     const int64_t revision = revision_of(object);
-    struct application *app = application_of(t, json_get_str(meta, STR("name")));
+    const struct application before = *app;
     struct demand demand;
     if (app->wish && revision <= app->revision)
-        return app;
+        return false;
     if (app->uid != uid)
         begin_anew(app, uid);
     app->revision = revision;
     app->fault = demand_of(a, object, &demand);
     app->is_deleting = json_get_str(meta, STR("deletionTimestamp")).n > 0;
     app->told = view_outcome_hash_of(object);
-    set_wish(app, view_wish_of(t, &demand));
+    set_wish(app, view_wish_of(app->tenant, &demand));
     set_seen(app, json_str(json_at(object, "status", "device", NULL)));
     /* What is being written is not undone by what was there before. */
     if (!app->is_assumed)
         view_application_place(app, app->seen);
-    return app;
+    return !is_same(app, &before);
 }
 
 void view_application_on_event(struct tenant *t, const struct kube_event *e)
@@ -152,8 +160,9 @@ void view_application_on_event(struct tenant *t, const struct kube_event *e)
     struct application *app = map_get(&t->applications, e->name);
     if (e->type != KUBE_DELETED) {
         const struct json *object = json_parse_quick(t->view->scratch, e->text);
-        if (object)
-            view_application_wake(view_application_saw(t, object), /* delay_ms= */ 0);
+        app = application_of(t, e->name);
+        if (view_application_saw(app, object))
+            view_application_wake(app, /* delay_ms= */ 0);
     } else if (app && app->uid == map_hash(e->uid)) {
         view_application_free(app);
     }

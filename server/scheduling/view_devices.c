@@ -172,6 +172,18 @@ static void wake_applications(struct device *d)
                               /* delay_ms= */ 0);
 }
 
+/* There is one less to be counted for them. */
+static void touch_waiting(struct device *d)
+{
+    for (uint32_t g = 0; g < d->groups.n; g++) {
+        const struct pointers *waiting = &((struct group *) d->groups.items[g])->waiting;
+        for (uint32_t i = 0; i < waiting->n; i++)
+            view_wish_touch_waiting(waiting->items[i]);
+    }
+    LIST_FOR_EACH (&d->tenant->anywhere, link)
+        view_wish_touch_waiting(CONTAINER_OF(link, struct wish, anywhere));
+}
+
 static void on_end(struct tenant *t, struct str name)
 {
     struct device *d = view_device_find(t, name, /* is_made= */ false);
@@ -180,6 +192,7 @@ static void on_end(struct tenant *t, struct str name)
     d->exists = false;
     t->n_devices--;
     t->version++;
+    touch_waiting(d);
     leave_groups(d);
     mem_free(d->labels);
     d->labels = NULL;

@@ -169,15 +169,17 @@ void view_wish_drop_if_unused(struct wish *w);
 /* Unless they do already; unless they do not. */
 void view_wish_wait(struct application *app);
 void view_wish_stop_waiting(struct application *app);
-/* Something it depends on changed: all that have it are looked at. */
+/* Something it depends on changed: all that have it are looked at, or only those that wait. */
 void view_wish_touch(struct wish *w);
+void view_wish_touch_waiting(struct wish *w);
 void view_wish_free(struct wish *w);
 
 /* ---- applications ------------------------------------------------------------------------------
  */
 void view_application_on_event(struct tenant *t, const struct kube_event *e);
-/* Takes over what the object says, unless something newer is known. */
-struct application *view_application_saw(struct tenant *t, const struct json *object);
+/* Takes over what the object says, unless something newer is known. True: a choice may depend on
+ * what is new. */
+bool view_application_saw(struct application *app, const struct json *object);
 /* Counts it there; NULL: nowhere. */
 void view_application_place(struct application *app, struct device *d);
 void view_application_wake(struct application *app, int64_t delay_ms);

@@ -148,6 +148,11 @@ void view_wish_touch(struct wish *w)
         if (!app->is_waiting)
             view_application_wake(app, /* delay_ms= */ 0);
     }
+    view_wish_touch_waiting(w);
+}
+
+void view_wish_touch_waiting(struct wish *w)
+{
     if (!w->n_waiting || w->is_touched)
         return;
     w->is_touched = true;
