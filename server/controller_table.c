@@ -15,6 +15,7 @@
 #include "controllers/protection.h"
 #include "controllers/quota.h"
 #include "controllers/token_secrets.h"
+#include "device/delivery.h"
 #include "fleet/composing.h"
 #include "scheduling/scheduler.h"
 
@@ -34,5 +35,6 @@ const struct controller *const controller_table[] = {
     &enrollment_controller,
     &scheduler_controller,
     &composing_controller,
+    &delivery_controller,
     NULL,
 };

@@ -5,8 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "device/config.h"
 #include "device/sealer.h"
+#include "fleet/composing.h"
 #include "net/stream.h"
 #include "roster/last_seen.h"
 
@@ -95,6 +95,15 @@ static int open_reports(struct devices *d, const struct devices_options *o, char
     return reports_new(&r, &d->api.reports, ret_error);
 }
 
+/* For a device that asks before its configuration was composed. */
+static int compose_now(void *ctx, struct str namespace, struct str name, struct status *st)
+{
+    struct devices *d = ctx;
+    const struct controller_context composing = {
+        .client = d->composer, .clock = &clock_system, .fleet = d->fleet};
+    return composing_run(&composing, namespace, name, st);
+}
+
 static void open_adam(struct devices *d, const struct devices_options *o)
 {
     d->adam_client = kube_client_local(o->store_api, "seth-adam");
@@ -104,7 +113,8 @@ static void open_adam(struct devices *d, const struct devices_options *o)
         .telemetry = d->api.telemetry,
         .namespace = option_text(o->options, "adam-namespace"),
         .is_open_on_loopback = str_is(str_of(option_text(o->options, "adam-admin-open")), "on"),
-        .default_config = device_config_default});
+        .ensure_config = compose_now,
+        .ensure_ctx = d});
     d->annexes[d->n_annexes++] = adam_annex(d->adam);
 }
 
@@ -138,6 +148,8 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     d->composer = kube_client_local(o->store_api, "seth-composer");
     d->fleet = fleet_new(&(struct fleet_options){
         .client = d->composer, .clock = &clock_system, .open_seal = sealer_open, .seal_ctx = api});
+    api->ensure_config = compose_now;
+    api->ensure_ctx = d;
     d->preview = (struct preview){o->store_api, d->composer, d->fleet, &clock_system};
     d->annexes[d->n_annexes++] = preview_annex(&d->preview);
     d->forecast = preview_forecast(&d->preview);

@@ -319,7 +319,8 @@ static int open_parts(struct server *s, char **ret_error)
         .ca_cert = s->ca_cert,
         .ca_key = s->ca_key,
         .signing_duration_s = option_int(s->options, "cluster-signing-duration-seconds"),
-        .fleet = s->devices.fleet};
+        .fleet = s->devices.fleet,
+        .devices = &s->devices.api};
     s->controllers = controller_runner_new(&ctx, controller_table);
     r = open_listener(s, ret_error);
     if (r == 0)

@@ -15,8 +15,10 @@ struct adam_options {
     struct telemetry *telemetry;
     const char *namespace;
     bool is_open_on_loopback; /* tools on this machine need not say who they are */
-    /* The configuration that a device without one is given: device/config.h. */
-    Eve__Config__EdgeDevConfig *(*default_config)(struct arena *a, const struct device *d);
+    /* Composes the configuration of a device that has none, and writes it, now; blocks. NULL:
+     * nobody does. */
+    int (*ensure_config)(void *ctx, struct str namespace, struct str name, struct status *st);
+    void *ensure_ctx;
 };
 
 struct adam;

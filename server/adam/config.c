@@ -13,15 +13,20 @@ static void ensure_id(struct arena *a, Eve__Config__EdgeDevConfig *config)
     eve__config__uuidand_version__init(config->id);
 }
 
-/* Of a device that has none: what it is given. */
+/* Of a device that has none it is composed first. */
 static int read_config(struct adam_call *c, Eve__Config__EdgeDevConfig **ret, struct status *st)
 {
+    const struct adam_options *o = &c->adam->options;
     const struct adam_place place = adam_place_of(c, st);
-    const int r = adam_get_config(&place, c->object, ret);
-    if (r < 0 && r != -ENOENT)
-        return r;
+    int r = adam_get_config(&place, c->object, ret);
+    if (r == -ENOENT && o->ensure_config) {
+        (void) o->ensure_config(o->ensure_ctx, c->device->namespace, c->device->name, st);
+        r = adam_get_config(&place, c->object, ret);
+    }
     if (r == -ENOENT)
-        *ret = c->adam->options.default_config(c->arena, c->device);
+        (void) status_fail(st, 503, "ServiceUnavailable", "the configuration is not composed yet");
+    if (r < 0)
+        return r;
     ensure_id(c->arena, *ret);
     (*ret)->id->uuid = c->device->uuid_text;
     if (!pb_text((*ret)->id->version).n)

@@ -111,6 +111,18 @@ Eve__Config__EdgeDevConfig *adam_read_config(struct arena *a, struct str text, b
                                    PROTOJSON_REFUSE_UNKNOWN, /* ret_n_ignored= */ NULL, ret_error);
 }
 
+/* What the device is told when the configuration itself does not say. */
+static void set_version(struct arena *a, Eve__Config__EdgeDevConfig *config, struct str version)
+{
+    if (!version.n || (config->id && pb_text(config->id->version).n))
+        return;
+    if (!config->id) {
+        config->id = ARENA_NEW(a, Eve__Config__UUIDandVersion);
+        eve__config__uuidand_version__init(config->id);
+    }
+    config->id->version = arena_strz(a, version);
+}
+
 int adam_get_config(const struct adam_place *p, const struct json *device,
                     Eve__Config__EdgeDevConfig **ret_config)
 {
@@ -123,8 +135,10 @@ int adam_get_config(const struct adam_place *p, const struct json *device,
     *ret_config =
         (void *) protojson_read(p->arena, &eve__config__edge_dev_config__descriptor, config,
                                 PROTOJSON_IGNORE_UNKNOWN, /* ret_n_ignored= */ NULL, &error);
-    if (*ret_config)
+    if (*ret_config) {
+        set_version(p->arena, *ret_config, json_str(json_at(object, "status", "version", NULL)));
         return 0;
+    }
     (void) status_fail(p->st, 500, "InternalError", "the DeviceConfig cannot be read: %.*s",
                        STR_ARG(error));
     return -EBADMSG;
@@ -151,18 +165,28 @@ static struct json *new_config(const struct adam_place *p, const struct json *de
     return object;
 }
 
+/* Nothing is composed into it: all of it is its writer's. */
+static void claim_whole(struct arena *a, struct json *object)
+{
+    struct json *metadata = json_ensure_object(a, object, STR("metadata"));
+    struct json *annotations = json_ensure_object(a, metadata, STR("annotations"));
+    (void) json_set(a, annotations, STR(SETTINGS_COMPOSED), json_string(STR("false")));
+}
+
 static int put_once(const struct adam_place *p, const struct json *device, struct json spec,
                     struct json **ret_object)
 {
     const struct str name = meta_of(device, "name");
     struct json *object = NULL;
     const int r = adam_get(p, CONFIGS, name, &object);
-    if (r == -ENOENT)
-        return adam_write(p, VERB_CREATE, CONFIGS, name, new_config(p, device, spec), ret_object);
-    if (r < 0)
+    if (r < 0 && r != -ENOENT)
         return r;
+    if (r == -ENOENT)
+        object = new_config(p, device, spec);
+    claim_whole(p->arena, object);
     (void) json_set(p->arena, object, STR("spec"), spec);
-    return adam_write(p, VERB_UPDATE, CONFIGS, name, object, ret_object);
+    return adam_write(p, r == -ENOENT ? VERB_CREATE : VERB_UPDATE, CONFIGS, name, object,
+                      ret_object);
 }
 
 int adam_put_config(const struct adam_place *p, const struct json *device,

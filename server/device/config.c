@@ -83,12 +83,6 @@ int device_config_check_token(struct device_call *c, struct str token)
 
 /* ---- making one ----------------------------------------------------------------------------- */
 
-static int fail(struct device_call *c, int r, const char *what, struct str why)
-{
-    c->reason = arena_printf(c->arena, "%s: %.*s", what, STR_ARG(why));
-    return r;
-}
-
 /* Only of the generation it was made of; a change meanwhile makes it old at once. */
 static void remember(const struct config_settling *s, struct device_config *config)
 {
@@ -138,17 +132,17 @@ static int settle(struct device_call *c, struct config_settling *s)
 {
     struct status st;
     int r = device_config_settle(s);
-    if (r == -ENOENT && !c->api->ensure_config) {
-        device_config_settle_default(s);
-        return 0;
-    }
-    if (r != -ENOENT)
+    if (r != -ENOENT || !c->api->ensure_config)
         return r;
     status_init(&st, c->arena);
-    r = c->api->ensure_config(c->api->ensure_ctx, s->device->namespace, s->device->name, &st);
-    if (r < 0)
-        return fail(c, r, "cannot compose the configuration", st.message);
-    return device_config_settle(s);
+    const int ensured =
+        c->api->ensure_config(c->api->ensure_ctx, s->device->namespace, s->device->name, &st);
+    /* It may be there although something about it could not be written. */
+    r = device_config_settle(s);
+    if (r == -ENOENT && ensured < 0)
+        s->reason =
+            arena_printf(c->arena, "cannot compose the configuration: %.*s", STR_ARG(st.message));
+    return r;
 }
 
 static int seal(struct device_call *c, const struct config_settling *s, struct config_made *ret)
@@ -160,8 +154,10 @@ static int seal(struct device_call *c, const struct config_settling *s, struct c
     ret->hash = s->hash;
     ret->response = pb_pack(c->arena, &response.base);
     struct str envelope = envelope_seal(c->arena, &s->set->signer, ret->response);
-    if (!envelope.p)
-        return fail(c, -EIO, "cannot sign the configuration", STR("OpenSSL failed"));
+    if (!envelope.p) {
+        c->reason = STR("cannot sign the configuration: OpenSSL failed");
+        return -EIO;
+    }
     struct device_config *made = device_config_new(envelope);
     remember(s, made);
     c->shared_body = (struct slice){made->envelope, &made->bytes};
@@ -183,7 +179,7 @@ static int make_with(struct device_call *c, const struct controller_set *set, st
         r = device_config_settle(&s);
     }
     if (r < 0) {
-        c->reason = c->reason.n ? c->reason : s.reason;
+        c->reason = s.reason;
         return r;
     }
     return seal(c, &s, ret);

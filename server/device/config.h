@@ -27,10 +27,6 @@ int device_config_make(struct device_call *c, struct str known_hash, struct conf
 /* What was made is being sent. From any thread; never blocks. */
 void device_config_given(struct device_call *c);
 
-/* The configuration of a device that has none: one port with DHCP, so that it never loses us. In
- * the arena. */
-Eve__Config__EdgeDevConfig *device_config_default(struct arena *a, const struct device *d);
-
 /* POST config, and GET on v1, when it has to be made. */
 device_handler device_config_answer;
 /* 403 filled in when the device must attest first; 0 otherwise. */

@@ -5,7 +5,6 @@
 
 #include "base/base64.h"
 #include "controllers/conditions.h"
-#include "device/config.h"
 #include "device/config_seal.h"
 #include "protobuf/protojson.h"
 #include "settings/settings.h"
@@ -208,13 +207,4 @@ int device_config_settle(struct config_settling *s)
     if (r == -ESTALE)
         s->reason = STR("the DeviceConfig changes all the time");
     return r;
-}
-
-void device_config_settle_default(struct config_settling *s)
-{
-    s->config = device_config_default(s->arena, s->device);
-    s->mark = (struct config_mark){.version = 1};
-    complete(s, true);
-    s->config->config_timestamp = NULL;
-    pack(s);
 }

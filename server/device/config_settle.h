@@ -31,5 +31,3 @@ struct config_settling {
  * DeviceConfig, or nothing in it; other negative errnos with s->reason: nothing may be told.
  * Blocks. */
 int device_config_settle(struct config_settling *s);
-/* Of a device that has none. */
-void device_config_settle_default(struct config_settling *s);
