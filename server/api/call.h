@@ -27,6 +27,7 @@ struct call_input {
     enum verb verb;
     struct str accept, content_type, user_agent;
     struct str body;
+    const struct json *value; /* the body of who is in this process and has no text of it */
 };
 
 /* Copies the strings of an input, all but the body, so that they outlive the request they came

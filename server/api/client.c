@@ -70,7 +70,8 @@ static int run(struct call *c, const struct kube_request *r, struct str manager,
         .verb = r->verb,
         .content_type = r->content_type.n ? r->content_type : STR("application/json"),
         .user_agent = manager,
-        .body = r->body ? json_text(c->arena, r->body) : STR(""),
+        .body = STR(""),
+        .value = r->body,
     };
     call_run_blocking(c);
     int result = 0;

@@ -17,7 +17,7 @@ static int parse_body(struct call *c, struct json **ret)
 {
     struct json *value = NULL;
     *ret = json_new(c->arena, json_object());
-    if (!c->in.body.n)
+    if (!c->in.body.n && !c->in.value)
         return 0;
     int r = body_document(
         c, protobuf_find(c->registry->protobuf, STR("meta.k8s.io/v1"), STR("DeleteOptions")),
