@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "api/annexed.h"
 #include "api/media.h"
 #include "base/alloc.h"
 #include "base/base64.h"
@@ -62,9 +63,19 @@ static void append_string(struct arena *a, struct json *object, struct str key, 
     json_append_member(a, object, key, json_string(value));
 }
 
-/* A kind has them by name, as native ones are shown; of a custom kind status comes before scale. */
+static size_t count_subresources(const struct kind *k)
+{
+    const struct kind_subresource *annexed = NULL;
+    return k->n_subresources + annexed_subresources(k, &annexed);
+}
+
+/* A kind has them by name, as native ones are shown; of a custom kind status comes before scale.
+ * What annexes answer is behind both. */
 static const struct kind_subresource *nth_subresource(const struct kind *k, size_t i)
 {
+    const struct kind_subresource *annexed = NULL;
+    if (i >= k->n_subresources && annexed_subresources(k, &annexed))
+        return &annexed[i - k->n_subresources];
     return &k->subresources[k->is_native ? i : k->n_subresources - 1 - i];
 }
 
@@ -141,7 +152,7 @@ static struct json make_resource_list(struct arena *a, const struct registry *r,
     for (size_t i = 0; i < v->n_kinds; i++) {
         const struct kind *k = v->kinds[i];
         json_push(a, &resources, make_resource(a, r, k));
-        for (size_t s = 0; s < k->n_subresources; s++)
+        for (size_t s = 0; s < count_subresources(k); s++)
             json_push(a, &resources, make_subresource(a, k, nth_subresource(k, s)));
     }
     json_append_member(a, &o, STR("resources"), resources);
@@ -236,10 +247,10 @@ static struct json make_aggregated_resource(struct arena *a, const struct kind *
     json_append_member(a, &o, STR("verbs"), make_verbs(a, k->verbs, k->is_native));
     append_strings(a, &o, STR("shortNames"), k->short_names, k->n_short_names);
     append_strings(a, &o, STR("categories"), k->categories, k->n_categories);
-    if (k->n_subresources == 0)
+    if (count_subresources(k) == 0)
         return o;
     struct json list = json_array();
-    for (size_t i = 0; i < k->n_subresources; i++) {
+    for (size_t i = 0; i < count_subresources(k); i++) {
         const struct kind_subresource *subresource = nth_subresource(k, i);
         struct json s = json_object();
         append_string(a, &s, STR("subresource"), subresource->name);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "preview/expected.h"
 #include "protobuf/protojson.h"
 
 const struct schema *snapshot_schema(const struct registry *r)
@@ -69,6 +70,7 @@ int snapshot_make(struct fleet *f, struct arena *a, const struct schema *schema,
     const int r = fleet_inputs(f, a, q->namespace, q->name, q->changes, q->n_changes, &inputs, st);
     if (r < 0)
         return r;
+    expected_add(a, q->name, q->changes, q->n_changes, &inputs);
     compose(a, &inputs, &ret->result);
     ret->config =
         snapshot_config(a, schema, protojson_value(a, &ret->result.config->message, NULL));

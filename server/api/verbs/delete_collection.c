@@ -9,6 +9,7 @@
 #include "api/admission/webhooks.h"
 #include "api/codec.h"
 #include "api/delete_options.h"
+#include "api/forecast.h"
 #include "api/list_options.h"
 #include "api/reply.h"
 
@@ -34,6 +35,20 @@ static bool has_failed(const struct call *c)
     return c->status.code || c->must_block;
 }
 
+/* Of a dry run: what would go, together. */
+static void forecast(struct sweep *s)
+{
+    struct call *c = s->call;
+    struct forecast_change *changes = ARENA_ARRAY(c->arena, struct forecast_change, s->page.n + 1);
+    for (size_t i = 0; i < s->page.n; i++) {
+        const struct object *o = s->page.objects[i];
+        changes[i] = (struct forecast_change){.collection = c->kind->collection,
+                                              .namespace = object_span(o, o->head.namespace),
+                                              .name = object_span(o, o->head.name)};
+    }
+    (void) forecast_dry_run(c, changes, s->page.n);
+}
+
 static void finish(struct sweep *s)
 {
     struct call *c = s->call;
@@ -42,6 +57,8 @@ static void finish(struct sweep *s)
     struct reply_list_meta meta = {.revision = s->page.revision, .n_remaining = -1};
     for (size_t i = 0; i < s->page.n; i++)
         object_unref(TAKE(s->items[i].write.committed));
+    if (c->is_dry_run && !has_failed(c))
+        forecast(s);
     if (has_failed(c) || reply_form_of(c, &form) < 0)
         call_fail(c);
     else
