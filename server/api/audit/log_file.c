@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/log.h"
 
 #define TIME_BYTES 23 /* 2006-01-02T15-04-05.000 */
 /* Under load space is asked for in such pieces: a third of what a write costs is finding it. */
@@ -153,8 +154,8 @@ static void reserve(struct log_file *f, int64_t n_more)
 static void close_fd(struct log_file *f)
 {
     struct stat st;
-    if (f->reserved_bytes && fstat(f->fd, &st) == 0)
-        (void) ftruncate(f->fd, st.st_size);
+    if (f->reserved_bytes && fstat(f->fd, &st) == 0 && ftruncate(f->fd, st.st_size) < 0)
+        log_debug("the audit log keeps what was reserved for it", LOG_ERRNO(-errno));
     f->reserved_bytes = 0;
     if (f->fd >= 0 && !is_stdout(f))
         (void) close(f->fd);
