@@ -14,12 +14,16 @@
 #define CERTS_LOOK_MS 5000
 /* The roster has events of its own, which may come a little later. */
 #define ROSTER_WAIT_MS 200
+/* Who composes fills in what is needed with his own write: this comes after him, for the rest. */
+#define AFTER_COMPOSING_MS 500
+/* Before a key: also what has its version needs another. */
+#define ANEW '*'
 
 struct delivery {
     struct device_api *api;
     struct controller_queue *queue;
-    bool is_synced;    /* the thread of the events alone */
-    char *config_hash; /* of the certificates; the key ALL alone */
+    atomic_bool is_synced; /* all that existed at the start has been seen */
+    char *config_hash;     /* of the certificates; the key ALL alone */
 };
 
 /* ---- what wakes it --------------------------------------------------------------------------- */
@@ -41,7 +45,7 @@ static void *start(const struct controller_context *ctx, struct controller_queue
     d->api = ctx->devices;
     d->queue = q;
     d->config_hash = mem_strdup(arena_strz(a, certs_hash(a, d->api)));
-    controller_enqueue(q, ALL, CERTS_LOOK_MS);
+    controller_enqueue(q, ALL, /* delay_ms= */ 0);
     return d;
 }
 
@@ -58,34 +62,26 @@ static void enqueue(struct controller_queue *q, struct str namespace, struct str
 {
     ARENA_AUTO a = arena_new();
     controller_enqueue(q, arena_join(a, (struct str[]){namespace, STR("/"), name}, 3),
-                       /* delay_ms= */ 0);
+                       AFTER_COMPOSING_MS);
 }
 
 /* Most events are of writes of its own, or of the composer's and the reports' statuses. */
 static bool is_settled(const struct kube_event *e)
 {
     ARENA_AUTO a = arena_new();
-    const struct json *object = json_parse_quick(a, e->text);
-    const struct json *status = json_get(object, STR("status"));
-    return json_get_str(status, STR("hash")).n &&
-           json_get_int(status, STR("observedGeneration"), 0) ==
-               json_get_int(json_get(object, STR("metadata")), STR("generation"), 1);
+    return device_config_is_settled(json_parse_quick(a, e->text));
 }
 
 static void on_event(void *state, const struct kube_event *e, struct controller_queue *q)
 {
     struct delivery *d = state;
-    if (!d)
+    if (!d || e->type == KUBE_DELETED)
         return;
-    if (e->type == KUBE_SYNCED)
-        d->is_synced = true;
-    else if (e->type == KUBE_DELETED)
-        return;
-    else if (str_is(e->collection, "deviceconfigs.eve.lfedge.org")) {
+    if (str_is(e->collection, "deviceconfigs.eve.lfedge.org")) {
         if (!is_settled(e))
             enqueue(q, e->namespace, e->name);
     } else if (str_is(e->collection, "devices.eve.lfedge.org") && e->type == KUBE_ADDED &&
-               d->is_synced) {
+               atomic_load(&d->is_synced)) {
         /* A DeviceConfig may have been there before it, or be a namesake's. */
         enqueue(q, e->namespace, e->name);
     }
@@ -103,7 +99,8 @@ static void add_key(void *ctx, struct device *d)
 {
     struct keys *k = ctx;
     k->list = arena_grow(k->arena, k->list, k->n, sizeof(*k->list));
-    k->list[k->n++] = arena_join(k->arena, (struct str[]){d->namespace, STR("/"), d->name}, 3);
+    k->list[k->n++] =
+        arena_printf(k->arena, "%c%.*s/%.*s", ANEW, STR_ARG(d->namespace), STR_ARG(d->name));
 }
 
 static int64_t look_at_certs(struct delivery *d)
@@ -111,6 +108,7 @@ static int64_t look_at_certs(struct delivery *d)
     ARENA_AUTO a = arena_new();
     const struct str hash = certs_hash(a, d->api);
     struct keys keys = {.arena = a};
+    atomic_store(&d->is_synced, true);
     if (str_is(hash, d->config_hash))
         return CERTS_LOOK_MS;
     roster_each(d->api->roster, add_key, &keys);
@@ -140,11 +138,12 @@ static int64_t wait_for_device(struct delivery *d, struct str namespace, struct 
     return result == -ENOENT ? 0 : result < 0 ? result : ROSTER_WAIT_MS;
 }
 
-static int64_t settle(struct delivery *d, struct device *device)
+static int64_t settle(struct delivery *d, struct device *device, bool is_anew)
 {
     ARENA_AUTO a = arena_new();
     struct controller_set *set = controller_certs_get(d->api->certs);
-    struct config_settling s = {.api = d->api, .arena = a, .device = device, .set = set};
+    struct config_settling s = {
+        .api = d->api, .arena = a, .device = device, .set = set, .trusts_status = !is_anew};
     const int r = device_config_settle(&s);
     bytes_unref(&set->bytes);
     if (r == -ENOENT)
@@ -166,12 +165,28 @@ static int64_t reconcile(void *state, const struct controller_context *ctx, stru
         return 0;
     if (!key.n)
         return look_at_certs(d);
+    const bool is_anew = key.p[0] == ANEW;
+    key = str_from(key, is_anew);
     const ptrdiff_t slash = str_find(key, '/');
     const struct str namespace = str_sub(key, 0, (size_t) slash);
     const struct str name = str_from(key, (size_t) slash + 1);
     CLEANUP(device_unrefp)
     struct device *device = roster_by_name(d->api->roster, namespace, name);
-    return device ? settle(d, device) : wait_for_device(d, namespace, name);
+    return device ? settle(d, device, is_anew) : wait_for_device(d, namespace, name);
+}
+
+int delivery_fill(void *device_api, struct arena *a, struct str namespace, struct str name,
+                  struct json *device_config)
+{
+    struct device_api *api = device_api;
+    CLEANUP(device_unrefp) struct device *device = roster_by_name(api->roster, namespace, name);
+    if (!device)
+        return -ENOENT;
+    struct controller_set *set = controller_certs_get(api->certs);
+    struct config_settling s = {.api = api, .arena = a, .device = device, .set = set};
+    const int r = device_config_fill(&s, device_config);
+    bytes_unref(&set->bytes);
+    return r;
 }
 
 const struct controller delivery_controller = {.name = "delivery",
