@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "device/delivery.h"
 #include "device/sealer.h"
 #include "fleet/composing.h"
 #include "net/stream.h"
@@ -146,8 +147,11 @@ int devices_open(struct devices *d, const struct devices_options *o, char **ret_
     d->annexes[d->n_annexes++] = reading_annex(&d->reading);
     open_adam(d, o);
     d->composer = kube_client_local(o->store_api, "seth-composer");
-    d->fleet = fleet_new(&(struct fleet_options){
-        .client = d->composer, .clock = &clock_system, .open_seal = sealer_open, .seal_ctx = api});
+    d->fleet = fleet_new(&(struct fleet_options){.client = d->composer,
+                                                 .clock = &clock_system,
+                                                 .open_seal = sealer_open,
+                                                 .fill_delivery = delivery_fill,
+                                                 .devices = api});
     api->ensure_config = compose_now;
     api->ensure_ctx = d;
     d->preview = (struct preview){o->store_api, d->composer, d->fleet, &clock_system};

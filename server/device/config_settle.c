@@ -178,20 +178,52 @@ static int write_status(struct config_settling *s, struct json *object)
     return r;
 }
 
+/* What the device is told, and whether the status says so already. */
+static int make(struct config_settling *s, const struct json *object, bool *ret_is_same)
+{
+    const int r = read_config(s, object);
+    if (r < 0)
+        return r;
+    const bool is_same = decide(s, object);
+    complete(s, is_whole(object));
+    pack(s);
+    *ret_is_same = is_same && str_eq(json_str(json_at(object, "status", "hash", NULL)), s->hash);
+    return 0;
+}
+
+int device_config_fill(struct config_settling *s, struct json *object)
+{
+    bool is_same = false;
+    const int r = make(s, object, &is_same);
+    if (r < 0 || is_same)
+        return r;
+    fill_status(s, object);
+    /* If the write fails a version is left out. */
+    device_raise_floor(s->device, s->mark.version, s->mark.rendered_s);
+    return 0;
+}
+
+bool device_config_is_settled(const struct json *object)
+{
+    const struct json *status = json_get(object, STR("status"));
+    return json_get_str(status, STR("hash")).n &&
+           json_get_int(status, STR("observedGeneration"), 0) ==
+               json_get_int(json_get(object, STR("metadata")), STR("generation"), 1);
+}
+
 static int settle_once(struct config_settling *s)
 {
     struct json *object = NULL;
     struct status st;
+    bool is_same = false;
     int r = ask(s, VERB_GET, NULL, &object, &st);
     if (r < 0)
         return fail(s, r, "cannot read the DeviceConfig", st.message);
-    r = read_config(s, object);
+    if (s->trusts_status && device_config_is_settled(object))
+        return 0;
+    r = make(s, object, &is_same);
     if (r < 0)
         return r;
-    bool is_same = decide(s, object);
-    complete(s, is_whole(object));
-    pack(s);
-    is_same = is_same && str_eq(json_str(json_at(object, "status", "hash", NULL)), s->hash);
     expect(s);
     r = is_same ? 0 : write_status(s, object);
     if (r == 0)

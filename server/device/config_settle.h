@@ -18,6 +18,8 @@ struct config_settling {
     unsigned config_generation; /* of the device, when it began to ask */
     /* It needs another version and time, although nothing has changed. */
     bool is_forced;
+    /* What the status says of this generation is taken for true: nothing else has changed. */
+    bool trusts_status;
 
     /* What comes of it, in the arena. */
     Eve__Config__EdgeDevConfig *config;
@@ -31,3 +33,9 @@ struct config_settling {
  * DeviceConfig, or nothing in it; other negative errnos with s->reason: nothing may be told.
  * Blocks. */
 int device_config_settle(struct config_settling *s);
+
+/* The same for who has the DeviceConfig and is about to write its status: fills it in. */
+int device_config_fill(struct config_settling *s, struct json *object);
+
+/* Whether its status is of its present generation. */
+bool device_config_is_settled(const struct json *object);

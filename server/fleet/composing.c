@@ -206,6 +206,9 @@ static struct condition overridden_condition(struct composing *w)
 
 static int write_status(struct composing *w, const struct json *was)
 {
+    const struct fleet_options *o = &w->ctx->fleet->options;
+    if (o->fill_delivery)
+        (void) o->fill_delivery(o->devices, w->arena, w->namespace, w->name, w->object);
     if (json_equal(was, json_get(w->object, STR("status"))))
         return 0;
     struct kube_request r = {.verb = VERB_UPDATE,

@@ -14,11 +14,17 @@
 typedef int fleet_open_seal(void *ctx, struct arena *a, const struct json *device,
                             compose_seal **ret_seal, void **ret_ctx, struct status *st);
 
+/* Fills in what the status of a DeviceConfig says of its delivery, so that one write does for all.
+ * A failure leaves it to whoever delivers. */
+typedef int fleet_fill_delivery(void *ctx, struct arena *a, struct str namespace, struct str name,
+                                struct json *device_config);
+
 struct fleet_options {
     struct kube_client *client;
     const struct clock *clock;
-    fleet_open_seal *open_seal;
-    void *seal_ctx;
+    fleet_open_seal *open_seal;         /* NULL: nothing can be sealed */
+    fleet_fill_delivery *fill_delivery; /* NULL: nothing is filled in */
+    void *devices;                      /* the context of both */
 };
 struct fleet;
 struct fleet *fleet_new(const struct fleet_options *o);

@@ -280,7 +280,7 @@ static int gather(struct gathering *g)
     add_changes(g, labels);
     add_versions(g, device);
     if (g->error == 0 && g->fleet->options.open_seal)
-        g->error = g->fleet->options.open_seal(g->fleet->options.seal_ctx, g->arena, device,
+        g->error = g->fleet->options.open_seal(g->fleet->options.devices, g->arena, device,
                                                &in->seal, &in->seal_ctx, g->st);
     return g->error;
 }
