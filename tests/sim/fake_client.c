@@ -64,6 +64,8 @@ static void tell(struct fake_client *f, enum kube_event_type type, struct str co
     }
     f->events[f->n_events++] = (struct fake_event){type, collection, object};
     f->n_writes++;
+    if (f->on_write)
+        f->on_write(f->on_write_ctx);
 }
 
 /* Everything stored lives in the client's arena and is never changed in place. */
@@ -77,8 +79,10 @@ static struct json *keep(struct fake_client *f, const struct json *object)
 
 static void remove_object(struct fake_client *f, struct fake_object *o)
 {
-    tell(f, KUBE_DELETED, o->collection, keep(f, o->object));
+    const struct str collection = o->collection;
+    const struct json *last = keep(f, o->object);
     *o = f->objects[--f->n_objects];
+    tell(f, KUBE_DELETED, collection, last);
 }
 
 static struct hook_context hooks_for(struct fake_client *f, const struct kind *kind,
@@ -155,6 +159,15 @@ static int create(struct fake_client *f, const struct kind *kind, const struct k
     return 0;
 }
 
+static void set_generation(struct fake_client *f, const struct json *old, struct json *object)
+{
+    const struct json *was = json_get(old, STR("spec")), *is = json_get(object, STR("spec"));
+    const bool has_changed = was && is ? !json_equal(was, is) : was != is;
+    const int64_t generation = json_get_int(json_get(old, STR("metadata")), STR("generation"), 1);
+    (void) json_set(f->arena, meta_of(object), STR("generation"),
+                    json_int(generation + has_changed));
+}
+
 /* Puts a new version, or ends the object when nothing keeps it any more. */
 static int replace(struct fake_client *f, const struct kind *kind, struct fake_object *o,
                    struct json *object, struct json **ret)
@@ -166,6 +179,8 @@ static int replace(struct fake_client *f, const struct kind *kind, struct fake_o
         remove_object(f, o);
         return 0;
     }
+    if (kind->has_generation)
+        set_generation(f, o->object, object);
     if (json_equal(object, o->object))
         return 0;
     o->object = keep(f, object);
@@ -293,6 +308,17 @@ static int delete_one(struct fake_client *f, const struct kind *kind, struct fak
     return replace(f, kind, o, object, &ignored);
 }
 
+/* *ret is what stays, if it stays for a while. */
+static int delete_item(struct fake_client *f, const struct kind *kind, struct fake_object *o,
+                       const struct kube_request *r, struct json **ret)
+{
+    int result = delete_one(f, kind, o, r->body);
+    const struct fake_object *left = find(f, kind->collection, r->namespace, r->name);
+    if (result == 0 && left)
+        *ret = left->object;
+    return result;
+}
+
 static int delete_all(struct fake_client *f, const struct kind *kind, struct str namespace)
 {
     /* From the end: a removal moves the last object into the gap. */
@@ -342,7 +368,7 @@ int fake_request(struct fake_client *f, struct arena *a, const struct kube_reque
     else if (r->verb == VERB_CREATE || is_new)
         result = create(f, kind, r, &object);
     else if (r->verb == VERB_DELETE)
-        result = delete_one(f, kind, o, r->body);
+        result = delete_item(f, kind, o, r, &object);
     else if (r->verb == VERB_DELETE_COLLECTION)
         result = delete_all(f, kind, r->namespace);
     else
@@ -358,9 +384,13 @@ static int on_request(struct kube_client *c, struct arena *a, const struct kube_
 {
     struct fake_client *f = CONTAINER_OF(c, struct fake_client, client);
     (void) st;
-    if (r->verb == f->failing_verb || fake_random(f, 100) < f->fail_percent)
+    if (r->verb == f->failing_verb || f->n_writes_left == 0 ||
+        fake_random(f, 100) < f->fail_percent)
         return -EIO;
+    const size_t n_before = f->n_writes;
     int result = fake_request(f, a, r, ret_object);
+    if (f->n_writes_left > 0 && f->n_writes > n_before)
+        f->n_writes_left--;
     return result == 0 && fake_random(f, 100) < f->lose_percent ? -EIO : result;
 }
 
@@ -438,6 +468,7 @@ void fake_client_init(struct fake_client *f, const struct clock *clock, uint64_t
                               .clock = clock,
                               .random = seed * 2 + 1,
                               .failing_verb = VERB_COUNT,
+                              .n_writes_left = -1,
                               .kinds = registry_build(NULL, 0, 1, &error)};
 }
 

@@ -26,11 +26,17 @@ struct fake_client {
     uint64_t random; /* state of the generator; the seed at first */
     /* Of 100 requests of controllers, this many fail without effect, and this many after it. */
     unsigned fail_percent, lose_percent;
+    /* So many writes of controllers are made; after them every request of theirs fails, as in a
+     * process that was killed there. Negative: no end. */
+    int64_t n_writes_left;
     enum verb failing_verb; /* of controllers always fails; VERB_COUNT: none */
     /* Everything that was written since the caller last emptied it. */
     struct fake_event *events;
     size_t n_events, event_capacity;
     size_t n_writes;
+    /* Called after each; may be NULL. */
+    void (*on_write)(void *ctx);
+    void *on_write_ctx;
 };
 
 void fake_client_init(struct fake_client *f, const struct clock *clock, uint64_t seed);
