@@ -38,17 +38,35 @@ static const struct json *tightest_of(const struct json *term, struct str *ret_k
     return best;
 }
 
-/* One term must hold, so the pairs of all are needed; a term without any may be any Device's. */
+/* False: the term may be any Device's. */
+static bool narrow_by_term(struct arena *a, const struct json *term, struct narrowing *ret)
+{
+    struct str key = STR_NONE;
+    const struct json *values = tightest_of(term, &key);
+    if (!values)
+        return false;
+    add_values(a, ret, key, values);
+    return true;
+}
+
+/* One term must hold, so the pairs of all are needed. */
 static bool narrow_by_terms(struct arena *a, const struct json *required, struct narrowing *ret)
 {
     *ret = (struct narrowing){0};
-    JSON_FOR_EACH_ITEM (json_get(required, STR("nodeSelectorTerms")), term) {
-        struct str key = STR_NONE;
-        const struct json *values = tightest_of(term, &key);
-        if (!values)
+    JSON_FOR_EACH_ITEM (json_get(required, STR("nodeSelectorTerms")), term)
+        if (!narrow_by_term(a, term, ret))
             return false;
-        add_values(a, ret, key, values);
-    }
+    return true;
+}
+
+bool narrowing_of_preferences(struct arena *a, const struct json *spec, struct narrowing *ret)
+{
+    const struct json *preferred = json_at(spec, "affinity", "nodeAffinity",
+                                           "preferredDuringSchedulingIgnoredDuringExecution", NULL);
+    *ret = (struct narrowing){0};
+    JSON_FOR_EACH_ITEM (preferred, p)
+        if (!narrow_by_term(a, json_get(p, STR("preference")), ret))
+            return false;
     return true;
 }
 

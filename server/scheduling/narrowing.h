@@ -17,3 +17,5 @@ struct narrowing {
 
 /* Each of them holds for every Device that matches spec; none: it may be any. In the arena. */
 size_t narrowing_of(struct arena *a, const struct json *spec, struct narrowing **ret);
+/* The same for Devices of which a preference holds. False: it may be any. */
+bool narrowing_of_preferences(struct arena *a, const struct json *spec, struct narrowing *ret);

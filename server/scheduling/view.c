@@ -91,6 +91,7 @@ static void tenant_free(struct tenant *t)
                           &t->claims,       &t->wishes,  &t->groups};
     for (size_t i = 0; i < N_ELEMENTS(maps); i++)
         map_done(maps[i]);
+    pointers_done(&t->present);
     view_text_drop(&t->name);
     mem_free(t);
 }

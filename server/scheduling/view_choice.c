@@ -3,15 +3,25 @@
 #include "scheduling/selector.h"
 #include "scheduling/view_internal.h"
 
+/* How good a Device is. */
+struct rank {
+    int64_t preference;
+    bool is_known;  /* what it has */
+    int64_t copies; /* how many of the kind would find room */
+    int64_t free_memory_kib, free_cpu_milli;
+};
+
 /* A wish with everything that it says read. */
 struct search {
     struct wish *wish;
     const struct json *selection; /* NULL: says nothing */
+    bool has_preferences;
     const struct json **networks; /* selections of its networks */
     bool has_networks;            /* all of them exist */
     enum refusal rest;            /* of the Devices that need not be looked at */
+    uint32_t n_seen;
     struct device *best;
-    int64_t preference; /* for the best */
+    struct rank best_rank;
 };
 
 static struct search search_of(struct wish *w)
@@ -22,6 +32,9 @@ static struct search search_of(struct wish *w)
                        .networks = ARENA_ARRAY(a, const struct json *, w->networks.n + 1),
                        .has_networks = true,
                        .rest = REFUSAL_SELECTOR};
+    s.has_preferences =
+        json_count(json_at(s.selection, "affinity", "nodeAffinity",
+                           "preferredDuringSchedulingIgnoredDuringExecution", NULL)) > 0;
     for (uint32_t i = 0; i < w->networks.n; i++) {
         const struct network *n = w->networks.items[i];
         s.has_networks &= n->exists;
@@ -94,89 +107,87 @@ bool view_choice_fits(struct wish *w, struct device *d)
 /* ---- the better of two -------------------------------------------------------------------------
  */
 
-static bool is_known(const struct device *d)
+static struct rank rank_of(const struct search *s, const struct device *d)
 {
-    return d->memory_kib != UNKNOWN_AMOUNT && d->cpu_milli != UNKNOWN_AMOUNT;
+    const struct demand *wanted = &s->wish->demand;
+    struct rank r = {.is_known = d->memory_kib != UNKNOWN_AMOUNT && d->cpu_milli != UNKNOWN_AMOUNT};
+    if (s->has_preferences)
+        r.preference = device_selector_preference(s->selection, d->name, d->labels);
+    if (!r.is_known)
+        return r;
+    r.free_memory_kib = d->memory_kib - d->used_memory_kib;
+    r.free_cpu_milli = d->cpu_milli - d->used_cpu_milli;
+    r.copies = MIN(r.free_memory_kib / wanted->memory_kib, r.free_cpu_milli / wanted->cpu_milli);
+    return r;
 }
 
-/* How many of the kind would find room. */
-static int64_t copies(const struct demand *wanted, const struct device *d)
+static bool is_better(const struct rank *a, const struct rank *b, const struct device *device_a,
+                      const struct device *device_b)
 {
-    const int64_t by_memory = (d->memory_kib - d->used_memory_kib) / wanted->memory_kib,
-                  by_cpu = (d->cpu_milli - d->used_cpu_milli) / wanted->cpu_milli;
-    return MIN(by_memory, by_cpu);
+    if (a->preference != b->preference)
+        return a->preference > b->preference;
+    if (a->is_known != b->is_known)
+        return a->is_known;
+    if (a->copies != b->copies)
+        return a->copies > b->copies;
+    if (a->free_memory_kib != b->free_memory_kib)
+        return a->free_memory_kib > b->free_memory_kib;
+    if (a->free_cpu_milli != b->free_cpu_milli)
+        return a->free_cpu_milli > b->free_cpu_milli;
+    if (device_a->n_applications != device_b->n_applications)
+        return device_a->n_applications < device_b->n_applications;
+    return str_cmp(device_a->name, device_b->name) < 0;
 }
 
-/* > 0: a has more room. */
-static int compare_room(const struct demand *wanted, const struct device *a, const struct device *b)
+/* Most are not better, and most of these for want of room for as many: that is seen without a
+ * division. */
+static bool has_too_little(const struct search *s, const struct device *d)
 {
-    if (is_known(a) != is_known(b))
-        return is_known(a) ? 1 : -1;
-    if (!is_known(a))
-        return 0;
-    const int64_t differences[] = {
-        copies(wanted, a) - copies(wanted, b),
-        (a->memory_kib - a->used_memory_kib) - (b->memory_kib - b->used_memory_kib),
-        (a->cpu_milli - a->used_cpu_milli) - (b->cpu_milli - b->used_cpu_milli),
-    };
-    for (size_t i = 0; i < N_ELEMENTS(differences); i++)
-        if (differences[i])
-            return differences[i] > 0 ? 1 : -1;
-    return 0;
+    const struct rank *best = &s->best_rank;
+    return !s->has_preferences && s->best && best->is_known && d->memory_kib != UNKNOWN_AMOUNT &&
+           d->memory_kib - d->used_memory_kib < best->copies * s->wish->demand.memory_kib;
 }
 
-static bool is_better(const struct demand *wanted, const struct device *a, const struct device *b)
-{
-    const int room = compare_room(wanted, a, b);
-    if (room)
-        return room > 0;
-    if (a->n_applications != b->n_applications)
-        return a->n_applications < b->n_applications;
-    return str_cmp(a->name, b->name) < 0;
-}
-
+/* Whether it matches costs most and is asked last.
+ * What is skipped is not counted: when there is a best one, nobody asks why others are not. */
 static void consider(struct search *s, struct device *d)
 {
-    struct wish *w = s->wish;
+    if (has_too_little(s, d))
+        return;
+    const struct rank rank = rank_of(s, d);
+    if (s->best && !is_better(&rank, &s->best_rank, d, s->best))
+        return;
     const enum refusal refusal = judge(s, d);
     if (refusal != REFUSAL_NONE) {
-        w->refused[refusal]++;
+        s->wish->refused[refusal]++;
         return;
     }
-    const int64_t preference =
-        s->selection ? device_selector_preference(s->selection, d->name, d->labels) : 0;
-    if (!s->best || preference > s->preference ||
-        (preference == s->preference && is_better(&w->demand, d, s->best))) {
-        s->best = d;
-        s->preference = preference;
-    }
+    s->best = d;
+    s->best_rank = rank;
 }
 
 /* ---- all that may do ---------------------------------------------------------------------------
  */
 
 /* Each once. */
-static size_t consider_new(struct search *s, struct device *d)
+static void consider_new(struct search *s, struct device *d)
 {
     struct tenant *t = s->wish->tenant;
     if (!d->exists || d->seen_in == t->n_counts)
-        return 0;
+        return;
     d->seen_in = t->n_counts;
+    s->n_seen++;
     consider(s, d);
-    return 1;
 }
 
-static size_t consider_all(struct search *s)
+static void consider_each(struct search *s, const struct pointers *devices)
 {
-    struct map_entry e;
-    size_t n = 0;
-    for (size_t at = 0; map_next(&s->wish->tenant->devices, &at, &e);)
-        n += consider_new(s, e.value);
-    return n;
+    for (uint32_t i = 0; i < devices->n; i++)
+        consider_new(s, devices->items[i]);
 }
 
 /* Where its volumes are nothing else is asked. False: they are nowhere yet. */
-static bool consider_volumes(struct search *s, size_t *n)
+static bool consider_volumes(struct search *s)
 {
     bool is_pinned = false;
     for (uint32_t i = 0; i < s->wish->claims.n && !is_pinned; i++) {
@@ -184,7 +195,7 @@ static bool consider_volumes(struct search *s, size_t *n)
         for (uint32_t j = 0; j < c->volumes.n; j++) {
             struct device *d = ((struct volume *) c->volumes.items[j])->device;
             is_pinned |= d->exists;
-            *n += consider_new(s, d);
+            consider_new(s, d);
         }
     }
     if (is_pinned)
@@ -192,32 +203,45 @@ static bool consider_volumes(struct search *s, size_t *n)
     return is_pinned;
 }
 
-static size_t consider_groups(struct search *s)
+/* One for which a preference holds is better than all for which none does. False: there is none. */
+static bool consider_preferred(struct search *s)
+{
+    struct group **groups = NULL;
+    size_t n = 0;
+    if (!s->has_preferences || !view_groups_preferred(s->wish->tenant, s->selection, &groups, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        consider_each(s, &groups[i]->devices);
+    /* The others are not preferred: that need not be found out for each. */
+    s->has_preferences = false;
+    return s->best && s->best_rank.preference > 0;
+}
+
+static void consider_all(struct search *s)
 {
     struct tenant *t = s->wish->tenant;
     struct group **groups = NULL;
-    size_t n_groups = 0, n = 0;
-    if (!view_groups_of(t, t->view->scratch, s->selection, /* is_made= */ false, &groups,
-                        &n_groups))
-        return consider_all(s);
-    for (size_t i = 0; i < n_groups; i++)
-        for (uint32_t j = 0; j < groups[i]->devices.n; j++)
-            n += consider_new(s, groups[i]->devices.items[j]);
-    return n;
+    size_t n = 0;
+    if (view_groups_of(t, s->selection, /* is_made= */ false, &groups, &n)) {
+        for (size_t i = 0; i < n; i++)
+            consider_each(s, &groups[i]->devices);
+        return;
+    }
+    if (!consider_preferred(s))
+        consider_each(s, &t->present);
 }
 
 struct device *view_choice_make(struct wish *w)
 {
     struct tenant *t = w->tenant;
-    size_t n = 0;
     if (w->counted_at == t->version)
         return NULL;
     struct search s = search_of(w);
     memset(w->refused, 0, sizeof(w->refused));
     t->n_counts++;
-    if (!consider_volumes(&s, &n))
-        n += consider_groups(&s);
-    w->refused[s.rest] += (uint32_t) (t->n_devices - n);
+    if (!consider_volumes(&s))
+        consider_all(&s);
+    w->refused[s.rest] += t->present.n - s.n_seen;
     if (!s.best)
         w->counted_at = t->version;
     return s.best;

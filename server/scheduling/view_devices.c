@@ -158,7 +158,8 @@ static bool set_standing(struct device *d, const struct json *object, bool is_le
     const struct json *annotations = json_at(object, "metadata", "annotations", NULL);
     const bool is_active = !str_is(json_get_str(annotations, STR(SETTINGS_ACTIVATE)), "false");
     const bool is_same = d->exists && d->is_active == is_active && d->is_leaving == is_leaving;
-    d->tenant->n_devices += !d->exists;
+    if (!d->exists)
+        pointers_add(&d->tenant->present, d);
     d->exists = true;
     d->is_active = is_active;
     d->is_leaving = is_leaving;
@@ -190,7 +191,7 @@ static void on_end(struct tenant *t, struct str name)
     if (!d || !d->exists)
         return;
     d->exists = false;
-    t->n_devices--;
+    pointers_remove(&t->present, d);
     t->version++;
     touch_waiting(d);
     leave_groups(d);

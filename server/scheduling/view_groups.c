@@ -60,20 +60,36 @@ static bool has(struct group **groups, size_t n, const struct group *g)
     return false;
 }
 
-bool view_groups_of(struct tenant *t, struct arena *a, const struct json *selection, bool is_made,
-                    struct group ***ret, size_t *ret_n)
+static struct group **find_all(struct tenant *t, const struct narrowing *by, bool is_made,
+                               size_t *ret_n)
 {
-    struct narrowing *all = NULL;
-    const size_t n_all = narrowing_of(a, selection, &all);
-    const struct narrowing *by = tightest(t, all, n_all);
-    if (!by)
-        return false;
-    *ret = ARENA_ARRAY(a, struct group *, by->n + 1);
+    struct group **groups = ARENA_ARRAY(t->view->scratch, struct group *, by->n + 1);
     *ret_n = 0;
     for (size_t i = 0; i < by->n; i++) {
         struct group *g = view_group_find(t, by->pairs[i].key, by->pairs[i].value, is_made);
-        if (g && !has(*ret, *ret_n, g))
-            (*ret)[(*ret_n)++] = g;
+        if (g && !has(groups, *ret_n, g))
+            groups[(*ret_n)++] = g;
     }
+    return groups;
+}
+
+bool view_groups_of(struct tenant *t, const struct json *selection, bool is_made,
+                    struct group ***ret, size_t *ret_n)
+{
+    struct narrowing *all = NULL;
+    const size_t n_all = narrowing_of(t->view->scratch, selection, &all);
+    const struct narrowing *by = tightest(t, all, n_all);
+    if (by)
+        *ret = find_all(t, by, is_made, ret_n);
+    return by != NULL;
+}
+
+bool view_groups_preferred(struct tenant *t, const struct json *selection, struct group ***ret,
+                           size_t *ret_n)
+{
+    struct narrowing by;
+    if (!narrowing_of_preferences(t->view->scratch, selection, &by))
+        return false;
+    *ret = find_all(t, &by, /* is_made= */ false, ret_n);
     return true;
 }

@@ -105,7 +105,7 @@ struct tenant {
     struct str name;
     struct view *view;
     struct map devices, groups, networks, claims, volumes, wishes, applications;
-    size_t n_devices; /* that exist */
+    struct pointers present; /* Devices that exist */
     struct list anywhere, touched, touched_wishes;
     size_t n_waiting;
     uint64_t version; /* changes with everything that a choice depends on */
@@ -134,9 +134,12 @@ void view_tenant_wake(struct tenant *t, struct str name, int64_t delay_ms);
 struct group *view_group_find(struct tenant *t, struct str label, struct str value, bool is_made);
 void view_group_drop_if_unused(struct tenant *t, struct group *g);
 /* The groups of which every Device that matches is in one, as few Devices as can be. False: it may
- * be any. They live in the arena; those that do not exist are left out unless is_made. */
-bool view_groups_of(struct tenant *t, struct arena *a, const struct json *selection, bool is_made,
+ * be any. Those that do not exist are left out unless is_made. In the scratch arena. */
+bool view_groups_of(struct tenant *t, const struct json *selection, bool is_made,
                     struct group ***ret, size_t *ret_n);
+/* The groups of which every Device is in one for which a preference holds; else as before. */
+bool view_groups_preferred(struct tenant *t, const struct json *selection, struct group ***ret,
+                           size_t *ret_n);
 
 /* ---- devices -----------------------------------------------------------------------------------
  */

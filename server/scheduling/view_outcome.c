@@ -31,7 +31,7 @@ static struct str refusal_message(struct arena *a, const struct wish *w)
 {
     BUF_AUTO b = {0};
     const char *divider = ": ";
-    buf_printf(&b, "0/%zu devices are available", w->tenant->n_devices);
+    buf_printf(&b, "0/%" PRIu32 " devices are available", w->tenant->present.n);
     for (int i = 0; i < REFUSALS; i++)
         if (w->refused[i]) {
             buf_printf(&b, "%s%" PRIu32 " %s", divider, w->refused[i], refusal_words[i].words);

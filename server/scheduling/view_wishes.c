@@ -95,8 +95,8 @@ static void register_waiting(struct wish *w)
     struct arena *a = w->tenant->view->scratch;
     struct group **groups = NULL;
     size_t n = 0;
-    if (!view_groups_of(w->tenant, a, json_parse_quick(a, w->demand.selection),
-                        /* is_made= */ true, &groups, &n)) {
+    if (!view_groups_of(w->tenant, json_parse_quick(a, w->demand.selection), /* is_made= */ true,
+                        &groups, &n)) {
         list_append(&w->tenant->anywhere, &w->anywhere);
         return;
     }

@@ -186,6 +186,23 @@ TEST(selectors_and_preferences_decide_before_room)
     assert_str(device_of(&w, "elsewhere"), "c");
 }
 
+TEST(what_is_preferred_may_be_full_or_missing)
+{
+    WORLD;
+    make_device(&w, "a", "'disk':'ssd'");
+    make_device(&w, "b", "'disk':'disk'");
+    make_device(&w, "c", "");
+    set_room(&w, "a", "1Gi", 8);
+    set_room(&w, "b", "4Gi", 8);
+    set_room(&w, "c", "2Gi", 8);
+    const char *const names[] = {"1", "2", "3", "4"}, *const expected[] = {"a", "b", "b", "c"};
+    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+        APP(names[i], .spec = PREFER_SSD);
+        world_pass(&w, 0);
+        assert_str(device_of(&w, names[i]), expected[i]);
+    }
+}
+
 TEST(nothing_crosses_a_namespace)
 {
     WORLD;

@@ -64,3 +64,29 @@ TEST(selectors_are_narrowed)
         assert_str(text_of(a, cases[i].spec), cases[i].text);
     }
 }
+
+#define PREFERRED(list) \
+    "{'affinity': {'nodeAffinity': {'preferredDuringSchedulingIgnoredDuringExecution': [" list \
+    "]}}}"
+
+TEST(preferences_are_narrowed)
+{
+    ARENA_AUTO a = arena_new();
+    struct narrowing by;
+    assert_true(narrowing_of_preferences(
+        a,
+        parse(a, PREFERRED("{'preference': {'matchExpressions': [" IN(
+                     "a", "'b'") "]}}, {'preference': "
+                                 "{'matchFields': [" IN("metadata.name", "'c'") "]}}")),
+        &by));
+    assert_int_equal(by.n, 2);
+    assert_str(by.pairs[0].key, "a");
+    assert_str(by.pairs[1].key, "name");
+    assert_str(by.pairs[1].value, "c");
+    assert_false(narrowing_of_preferences(
+        a,
+        parse(a, PREFERRED("{'preference': {'matchExpressions': [" IN(
+                     "a", "'b'") "]}}, {'preference': {'matchExpressions': [{'key': 'x', "
+                                 "'operator': 'Exists'}]}}")),
+        &by));
+}
