@@ -18,6 +18,7 @@
 #include "device/delivery.h"
 #include "fleet/composing.h"
 #include "scheduling/scheduler.h"
+#include "workloads/workloads.h"
 
 const struct controller *const controller_table[] = {
     &crd_controller,
@@ -36,5 +37,6 @@ const struct controller *const controller_table[] = {
     &scheduler_controller,
     &composing_controller,
     &delivery_controller,
+    &workloads_controller,
     NULL,
 };
