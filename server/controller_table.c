@@ -18,6 +18,7 @@
 #include "device/delivery.h"
 #include "fleet/composing.h"
 #include "scheduling/scheduler.h"
+#include "volumes/volumes.h"
 #include "workloads/workloads.h"
 
 const struct controller *const controller_table[] = {
@@ -35,6 +36,7 @@ const struct controller *const controller_table[] = {
     &onboard_certificates_controller,
     &enrollment_controller,
     &scheduler_controller,
+    &volumes_controller,
     &composing_controller,
     &delivery_controller,
     &workloads_controller,
