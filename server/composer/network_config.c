@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "composer/composer_internal.h"
+#include "composer/wifi_keys.h"
 #include "pki/pki.h"
 
 #define WIFI_KEY_HEX_BYTES (2 * WIFI_KEY_BYTES) /* of a key that is derived already */
@@ -209,7 +210,7 @@ static char *wifi_key(struct arena *a, struct str ssid, struct str password)
         return arena_strz(a, password);
     if (password.n < WIFI_PASSPHRASE_MIN || password.n > WIFI_PASSPHRASE_MAX)
         return NULL;
-    if (pki_wifi_key(password, ssid, key) < 0)
+    if (wifi_keys_derive(password, ssid, key) < 0)
         return NULL;
     return arena_strz(a, pki_hex(a, key, sizeof(key)));
 }

@@ -79,7 +79,7 @@ static const struct json *find_named(const struct world *w, const char *name)
     return world_find(w, "ConfigMap", name);
 }
 
-void world_compose(struct world *w, struct arena *a, struct compose_result *ret)
+void world_compose_once(struct world *w, struct arena *a, struct compose_result *ret)
 {
     struct compose_inputs in = {
         .device = NULL,
@@ -117,6 +117,11 @@ void world_compose(struct world *w, struct arena *a, struct compose_result *ret)
                 items[s][sets[s].set->n++] = w->objects[i];
     }
     compose(a, &in, ret);
+}
+
+void world_compose(struct world *w, struct arena *a, struct compose_result *ret)
+{
+    world_compose_once(w, a, ret);
     /* As it is kept: as a text. */
     w->derived = json_parse_quick(w->arena, json_text(a, ret->derived));
 }

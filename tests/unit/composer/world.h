@@ -22,6 +22,8 @@ struct world {
 void world_apply(struct world *w, const struct json *object);
 void world_remove(struct world *w, struct str kind, struct str name);
 const struct json *world_find(const struct world *w, const char *kind, const char *name);
+/* Composes, and keeps nothing of it. */
+void world_compose_once(struct world *w, struct arena *a, struct compose_result *ret);
 void world_compose(struct world *w, struct arena *a, struct compose_result *ret);
 /* Everything that came out, as one value. */
 struct json *world_outcome(struct arena *a, const struct compose_result *r);
