@@ -33,7 +33,7 @@ test: packages-build packages-test
 
 bench: packages-build packages-bench build
 	@test -f build/bench/build.ninja || meson setup build/bench $(RELEASE) -Dbench=true >/dev/null
-	@ninja -C build/bench bench/load bench/list bench/store_bench bench/authorize bench/make_devices bench/telemetry
+	@ninja -C build/bench bench/load bench/list bench/store_bench bench/authorize bench/make_devices bench/telemetry bench/compose
 	@bench/run
 
 fuzz: packages-build packages-fuzz

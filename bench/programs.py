@@ -45,6 +45,12 @@ def load(server, *arguments, port=None, pid=None, files=None):
     return run_json("load", "--port", port or server.port, *certificate, "--server-pid", pid or server.process.pid, *arguments)
 
 
+def raw_rate(directory, n_rows, row_bytes):
+    """Rows per second that SQLite commits 64 at a time."""
+    done = subprocess.run([str(PROGRAMS / "store_bench"), str(directory), str(n_rows), str(row_bytes)], capture_output=True, text=True, check=True)
+    return float(re.search(r"raw\s+(\d+) rows/s", done.stdout).group(1))
+
+
 def rss_mb(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+) kB", status).group(1)) / 1000
