@@ -177,6 +177,8 @@ static void choose(struct application *app)
     struct wish *w = app->wish;
     if (app->device && view_choice_holds(w, app->device))
         return;
+    /* Where it was does not hold what it claims. */
+    view_application_place(app, NULL);
     view_application_place(app, app->fault ? NULL : view_choice_make(w));
     if (app->device || app->fault)
         view_wish_stop_waiting(app);

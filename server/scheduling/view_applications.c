@@ -28,6 +28,16 @@ void view_application_wake(struct application *app, int64_t delay_ms)
 /* ---- where it counts ---------------------------------------------------------------------------
  */
 
+/* What it claims may be made elsewhere now. */
+static void release_claims(const struct wish *w)
+{
+    for (uint32_t i = 0; i < w->claims.n; i++) {
+        const struct pointers *wishes = &((struct claim *) w->claims.items[i])->wishes;
+        for (uint32_t j = 0; j < wishes->n; j++)
+            view_wish_touch_waiting(wishes->items[j]);
+    }
+}
+
 static void leave_device(struct application *app)
 {
     struct device *d = app->device;
@@ -40,6 +50,7 @@ static void leave_device(struct application *app)
     app->device = NULL;
     view_device_touch(d);
     view_device_unref(d);
+    release_claims(app->wish);
 }
 
 void view_application_place(struct application *app, struct device *d)

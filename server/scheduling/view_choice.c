@@ -186,18 +186,41 @@ static void consider_each(struct search *s, const struct pointers *devices)
         consider_new(s, devices->items[i]);
 }
 
-/* Where its volumes are nothing else is asked. False: they are nowhere yet. */
-static bool consider_volumes(struct search *s)
+/* True: it has some, so it is there or nowhere. */
+static bool consider_volumes_of(struct search *s, const struct claim *c)
 {
     bool is_pinned = false;
-    for (uint32_t i = 0; i < s->wish->claims.n && !is_pinned; i++) {
-        const struct claim *c = s->wish->claims.items[i];
-        for (uint32_t j = 0; j < c->volumes.n; j++) {
-            struct device *d = ((struct volume *) c->volumes.items[j])->device;
-            is_pinned |= d->exists;
-            consider_new(s, d);
-        }
+    for (uint32_t i = 0; i < c->volumes.n; i++) {
+        struct device *d = ((struct volume *) c->volumes.items[i])->device;
+        is_pinned |= d->exists;
+        consider_new(s, d);
     }
+    return is_pinned;
+}
+
+/* Its volume will be where the first of its users is. */
+static bool consider_users_of(struct search *s, const struct claim *c)
+{
+    for (uint32_t i = 0; i < c->wishes.n; i++)
+        LIST_FOR_EACH (&((struct wish *) c->wishes.items[i])->applications, link) {
+            struct device *d = CONTAINER_OF(link, struct application, in_wish)->device;
+            if (d && d->exists) {
+                consider_new(s, d);
+                return true;
+            }
+        }
+    return false;
+}
+
+/* False: what it claims is nowhere yet. */
+static bool consider_claims(struct search *s)
+{
+    const struct pointers *claims = &s->wish->claims;
+    bool is_pinned = false;
+    for (uint32_t i = 0; i < claims->n && !is_pinned; i++)
+        is_pinned = consider_volumes_of(s, claims->items[i]);
+    for (uint32_t i = 0; i < claims->n && !is_pinned; i++)
+        is_pinned = consider_users_of(s, claims->items[i]);
     if (is_pinned)
         s->rest = REFUSAL_VOLUME;
     return is_pinned;
@@ -239,7 +262,7 @@ struct device *view_choice_make(struct wish *w)
     struct search s = search_of(w);
     memset(w->refused, 0, sizeof(w->refused));
     t->n_counts++;
-    if (!consider_volumes(&s))
+    if (!consider_claims(&s))
         consider_all(&s);
     w->refused[s.rest] += t->present.n - s.n_seen;
     if (!s.best)

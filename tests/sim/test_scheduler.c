@@ -503,11 +503,44 @@ TEST(what_is_claimed_stays_where_it_is)
     assert_str(said(&w, "b", "Scheduled", "message"),
                "0/2 devices are available: 1 without the volumes it claims, 1 with insufficient "
                "memory. It asks for 1024Mi of memory and 1 cpu.");
-    /* A volume that goes, be it with its device, holds nobody. */
+    /* A volume that goes, and nobody left who has it made anew there. */
     assert_int_equal(world_delete(&w, VOLUMES, "n", "v", NULL), 0);
     world_pass(&w, 0);
     assert_str(device_of(&w, "a"), "small");
+    assert_null(device_of(&w, "b").p);
+    assert_int_equal(world_delete(&w, APPLICATIONS, "n", "a", NULL), 0);
+    world_pass(&w, 0);
     assert_str(device_of(&w, "b"), "large");
+}
+
+TEST(users_of_one_claim_go_together)
+{
+    WORLD;
+    make_device_with(&w, "a", "4Gi", 4);
+    make_device_with(&w, "b", "4Gi", 4);
+    APP("1", .spec = CLAIM("data"));
+    APP("2", .spec = CLAIM("data"));
+    APP("3", .memory = "2Gi", .spec = CLAIM("data"));
+    world_pass(&w, 0);
+    assert_str(device_of(&w, "1"), "a");
+    assert_str(device_of(&w, "2"), "a");
+    assert_str(device_of(&w, "3"), "a");
+    /* Nobody holds itself. */
+    APP("4", .spec = CLAIM("other"));
+    world_pass(&w, 0);
+    assert_str(device_of(&w, "4"), "b");
+    assert_int_equal(
+        world_patch(&w, APPLICATIONS, "n", "4", "{'spec':{'nodeSelector':{'name':'a'}}}"), 0);
+    set_room(&w, "a", "8Gi", 8);
+    world_pass(&w, 0);
+    assert_str(device_of(&w, "4"), "a");
+    /* Who waits for a claim is served when nobody has it any more. */
+    APP("5", .spec = CLAIM("other") ",'nodeSelector':{'name':'b'}");
+    world_pass(&w, 0);
+    assert_str(said(&w, "5", "Scheduled", "reason"), "VolumeElsewhere");
+    assert_int_equal(world_delete(&w, APPLICATIONS, "n", "4", NULL), 0);
+    world_pass(&w, 0);
+    assert_str(device_of(&w, "5"), "b");
 }
 
 TEST(volumes_of_a_device_that_is_gone_hold_nobody)
