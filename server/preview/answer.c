@@ -119,7 +119,7 @@ static bool is_changed(const struct review *r, const struct json *object)
 }
 
 /* Of several that explain a place as well, one that is to be changed. */
-static const struct json *source_of(const struct review *r, const struct difference_change *c)
+static bool find_source(const struct review *r, const struct difference_change *c, struct json *ret)
 {
     const struct snapshot *s = c->new || !r->has_now ? &r->then : &r->now;
     size_t *sources = NULL;
@@ -130,22 +130,23 @@ static const struct json *source_of(const struct review *r, const struct differe
             best = i;
             break;
         }
-    return n ? &s->sources->items[sources[best]] : NULL;
+    if (n)
+        *ret = snapshot_source(r->arena, s, sources[best]);
+    return n > 0;
 }
 
 static struct json change_json(const struct review *r, size_t i)
 {
     const struct difference_change *c = &r->difference.items[i];
     struct arena *a = r->arena;
-    const struct json *source = source_of(r, c);
-    struct json one = json_object();
+    struct json source = json_null(), one = json_object();
     set_text(a, &one, "path", c->place);
     if (c->is_order)
         set(a, &one, "isOrder", json_bool(true));
     set(a, &one, "old", c->old ? *c->old : json_null());
     set(a, &one, "new", c->new ? *c->new : json_null());
-    if (source)
-        set(a, &one, "source", *source);
+    if (find_source(r, c, &source))
+        set(a, &one, "source", source);
     if (r->kept_by[i])
         set_text(a, &one, "overriddenBy", r->kept_by[i]->manager);
     return one;
@@ -201,14 +202,13 @@ static struct json overrides_json(const struct review *r, struct str place)
 static struct json sources_json(const struct review *r, struct str place)
 {
     struct arena *a = r->arena;
-    const struct json *all = r->then.sources;
     struct json list = json_array();
     size_t *sources = NULL;
     if (!place.n)
-        return *all;
+        return *compose_sources_json(a, &r->then.result);
     const size_t n = snapshot_explain(a, &r->then, place, &sources);
     for (size_t i = 0; i < n; i++)
-        (void) json_push(a, &list, all->items[sources[i]]);
+        (void) json_push(a, &list, snapshot_source(a, &r->then, sources[i]));
     return list;
 }
 

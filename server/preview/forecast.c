@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a dry run is told of devices: how many would be told something else. Numbers alone, so that
  * who may not read Devices learns nothing of them. */
-#include <errno.h>
-
 #include "base/alloc.h"
-#include "preview/effects.h"
-#include "preview/preview.h"
-#include "preview/snapshot.h"
-#include "settings/settings.h"
+#include "preview/review.h"
 
 /* Composed twice each; more are only counted. */
 #define FORECAST_MAX_DEVICES 200
@@ -87,40 +82,42 @@ struct tally {
 
 struct counting {
     const struct preview *preview;
-    const struct schema *schema;
     const struct fleet_change *changes;
     size_t n_changes;
     struct tally tally;
 };
 
-/* What of its DeviceConfig a user has taken over is not looked at: a number, not a promise. */
+static bool has_effect(const struct review *r)
+{
+    for (size_t i = 0; i < r->difference.n; i++)
+        if (!r->kept_by[i])
+            return true;
+    return false;
+}
+
 static void count_device(struct counting *c, struct str key)
 {
     ARENA_AUTO a = arena_new();
-    struct snapshot now = {0}, then = {0};
+    CLEANUP(review_done) struct review r = {0};
     struct status st;
     struct str name = key, namespace = STR("");
     struct tally *t = &c->tally;
     (void) str_split(&name, '/', &namespace);
-    struct snapshot_question q = {.namespace = namespace, .name = name};
     status_init(&st, a);
     t->n_looked_at++;
-    if (snapshot_make(c->preview->fleet, a, c->schema, &q, &now, &st) < 0) {
-        t->n_absent++;
+    int error = review_open(&r, c->preview, a, namespace, name, &st);
+    r.changes = c->changes;
+    r.n_changes = c->n_changes;
+    if (error == 0)
+        error = review_changes(&r, c->preview, &st);
+    t->n_absent += error < 0;
+    if (error < 0 || !has_effect(&r))
         return;
-    }
-    q.changes = c->changes;
-    q.n_changes = c->n_changes;
-    if (snapshot_make(c->preview->fleet, a, c->schema, &q, &then, &st) < 0)
-        return;
-    const struct difference d = difference_make(a, c->schema, now.config, then.config);
-    const struct effects e = effects_find(a, c->schema, now.config, then.config, &d);
-    t->n_changed += d.n > 0;
-    if (then.is_gone)
-        return;
-    t->n_restarts += effects_count(&e, EFFECT_RESTART);
-    t->n_purges += effects_count(&e, EFFECT_PURGE);
-    t->n_reboots += effects_count(&e, EFFECT_REBOOT) || effects_count(&e, EFFECT_UPDATE);
+    t->n_changed++;
+    t->n_restarts += effects_count(&r.effects, EFFECT_RESTART);
+    t->n_purges += effects_count(&r.effects, EFFECT_PURGE);
+    t->n_reboots +=
+        effects_count(&r.effects, EFFECT_REBOOT) || effects_count(&r.effects, EFFECT_UPDATE);
 }
 
 static bool is_to_be_scheduled(const struct forecast_change *c)
@@ -167,11 +164,9 @@ static struct str tally_text(struct arena *a, const struct tally *t, size_t n_co
 static struct str tell(void *ctx, struct arena *a, const struct forecast_change *changes, size_t n)
 {
     const struct preview *p = ctx;
-    CLEANUP(registry_unrefp) struct registry *registry = kube_kinds(p->client);
     CLEANUP(keys_done) struct keys concerned = {0};
     struct fleet_change *fleet = ARENA_ARRAY(a, struct fleet_change, n);
-    struct counting c = {
-        .preview = p, .schema = snapshot_schema(registry), .changes = fleet, .n_changes = n};
+    struct counting c = {.preview = p, .changes = fleet, .n_changes = n};
     for (size_t i = 0; i < n; i++) {
         fleet[i] = (struct fleet_change){changes[i].collection, changes[i].namespace,
                                          changes[i].name, changes[i].object};

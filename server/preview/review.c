@@ -66,8 +66,6 @@ static int make(struct review *r, const struct preview *p, size_t n_changes, str
     if (error == -ENOENT && !st->code)
         return status_fail(st, 404, "NotFound", "devices.eve.lfedge.org %.*s not found",
                            STR_ARG(status_quote(r->arena, r->name)));
-    if (error == 0)
-        ret->sources = compose_sources_json(r->arena, &ret->result);
     return error;
 }
 

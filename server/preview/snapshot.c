@@ -80,6 +80,12 @@ int snapshot_make(struct fleet *f, struct arena *a, const struct schema *schema,
     return 0;
 }
 
+struct json snapshot_source(struct arena *a, const struct snapshot *s, size_t i)
+{
+    const struct compose_result one = {.sources = &s->result.sources[i], .n_sources = 1};
+    return compose_sources_json(a, &one)->items[0];
+}
+
 /* ---- explaining ---------------------------------------------------------------------------- */
 
 static size_t depth_above(const struct snapshot *s, struct str place, bool *ret_is_found)

@@ -10,10 +10,9 @@
 
 struct snapshot {
     struct compose_result result;
-    struct json *config;        /* sealed parts are texts here */
-    struct str *places;         /* of the result's sources */
-    const struct json *sources; /* of the result, as JSON; NULL unless a review made it */
-    bool is_gone;               /* the Device would not be there */
+    struct json *config; /* sealed parts are texts here */
+    struct str *places;  /* of the result's sources */
+    bool is_gone;        /* the Device would not be there */
 };
 
 /* The schema of configurations, as long as the registry is held. */
@@ -29,6 +28,8 @@ int snapshot_make(struct fleet *f, struct arena *a, const struct schema *schema,
 /* A configuration as a DeviceConfig has it (NULL: none), in the same form. */
 struct json *snapshot_config(struct arena *a, const struct schema *schema,
                              const struct json *config);
+/* One of the sources, as the status of a DeviceConfig has it. */
+struct json snapshot_source(struct arena *a, const struct snapshot *s, size_t i);
 /* What explains the place: the sources nearest above it, else those within it. Their numbers, in
  * the arena; returns how many. */
 size_t snapshot_explain(struct arena *a, const struct snapshot *s, struct str place,
