@@ -7,6 +7,7 @@
 #include "controllers/aggregation.h"
 #include "controllers/certificates.h"
 #include "controllers/crd.h"
+#include "controllers/device_apps.h"
 #include "controllers/enrollment.h"
 #include "controllers/events.h"
 #include "controllers/gc.h"
@@ -37,6 +38,7 @@ const struct controller *const controller_table[] = {
     &enrollment_controller,
     &scheduler_controller,
     &volumes_controller,
+    &device_apps_controller,
     &composing_controller,
     &delivery_controller,
     &workloads_controller,

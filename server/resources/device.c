@@ -55,6 +55,15 @@ static void sum_up(struct hook_context *h, struct json *object)
     (void) json_set(h->arena, apps, STR("summary"), json_string(summary));
 }
 
+static void begin_apps(struct hook_context *h, struct json *object)
+{
+    struct json *status = identity_own_status(h, object, /* n_more= */ 1);
+    struct json apps = json_object();
+    (void) json_append_member(h->arena, &apps, STR("wanted"), json_int(0));
+    (void) json_append_member(h->arena, &apps, STR("running"), json_int(0));
+    (void) json_set(h->arena, status, STR("apps"), apps);
+}
+
 /* Kept so that nobody has to read certificates to tell devices apart. */
 static void set_fingerprint(struct hook_context *h, const struct json *old, struct json *object)
 {
@@ -73,12 +82,14 @@ static void set_fingerprint(struct hook_context *h, const struct json *old, stru
 static void prepare(struct hook_context *h, const struct json *old, struct json *object)
 {
     identity_prepare_as(h, old, object, old ? STR_NONE : given_uuid(h, object));
-    if (!old)
+    if (!old) {
         identity_begin_ready(h, object, STR("NeverSeen"),
                              STR("the device has not been in touch yet"));
+        begin_apps(h, object);
+    }
     (void) identity_own_status(h, object, /* n_more= */ 1);
     set_fingerprint(h, old, object);
-    if (str_is(h->subresource, "status"))
+    if (!old || str_is(h->subresource, "status"))
         sum_up(h, object);
 }
 

@@ -170,7 +170,7 @@ def test_samples_apply_and_columns_show_them(s):
     assert s.kubectl("apply", "--server-side", "--force-conflicts", "-n", ns, "-f", "-", input=SAMPLES % {"folded": folded}).count("serverside-applied") == 4
     header, row = s.kubectl("get", "edev", "-n", ns).splitlines()
     assert re.split(r"\s{2,}", header.strip()) == ["NAME", "READY", "LAST SEEN", "EVE", "TARGET", "APPS", "AGE"], header
-    assert re.match(r"eve-device.lab1 +Unknown +8.10.0-kvm-amd64 +\d+s", row), row
+    assert re.match(r"eve-device.lab1 +Unknown +8.10.0-kvm-amd64 +0/0 +\d+s", row), row
     wait_until(lambda: re.search(r"onboard-cert-25 +True +0 ", s.kubectl("get", "obc", "-n", ns)), what="the certificate to be described")
     assert s.kubectl("get", "eve", "-n", ns, "-o", "name").split() == [
         "devicenetwork.eve.lfedge.org/default-ipv4", "device.eve.lfedge.org/eve-device.lab1", "networkconfig.eve.lfedge.org/default-ipv4",

@@ -216,3 +216,18 @@ def test_all_is_well_after_a_crash():
         wait_until(lambda: volumes(s, ns) == [("b-data", "d", "b"), ("c", "d", "a")])
         bound(s, ns, "b-data")
         assert get(s, ns, "volumes", name)["status"]["uuid"] == uuid and bound(s, ns, "c")["spec"]["volumeName"] == name
+
+
+def test_devices_count_their_applications(s):
+    ns, _ = world(s, "d")
+    shown = lambda: s.ok("GET", path(ns, "devices", "d"))["status"]["apps"]
+    assert shown() == {"wanted": 0, "running": 0, "summary": "0/0"}
+    for name in ("a", "b", "idle"):
+        s.ok("POST", path(ns, "applications"), thing("Application", name, {"containers": [{"name": "main", "image": "img"}], "nodeSelector": {"name": "d"},
+                                                                         "activate": name != "idle"}))
+    wait_until(lambda: shown() == {"wanted": 2, "running": 0, "summary": "0/2"})
+    s.ok("PATCH", path(ns, "applications", "a", "status"), {"status": {"state": "RUNNING"}}, MERGE)
+    wait_until(lambda: shown() == {"wanted": 2, "running": 1, "summary": "1/2"})
+    assert "1/2" in s.kubectl("get", "edev", "d", "-n", ns)
+    s.ok("DELETE", path(ns, "applications", "a"))
+    wait_until(lambda: shown() == {"wanted": 1, "running": 0, "summary": "0/1"})
