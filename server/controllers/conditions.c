@@ -28,7 +28,8 @@ bool conditions_set(struct arena *a, struct json *conditions, const struct condi
     struct json *old = conditions_find(conditions, c->type);
     bool same_status = old && str_is(json_get_str(old, STR("status")), c->status);
     if (same_status && str_eq(json_get_str(old, STR("reason")), c->reason) &&
-        str_eq(json_get_str(old, STR("message")), c->message))
+        str_eq(json_get_str(old, STR("message")), c->message) &&
+        (!c->generation || json_get_int(old, STR("observedGeneration"), 0) == c->generation))
         return false;
     char now[CLOCK_SECONDS_BYTES];
     clock_format_seconds(now_us, now);
@@ -40,6 +41,8 @@ bool conditions_set(struct arena *a, struct json *conditions, const struct condi
     (void) json_append_member(a, &fresh, STR("lastTransitionTime"), json_string(since));
     (void) json_append_member(a, &fresh, STR("reason"), json_string(c->reason));
     (void) json_append_member(a, &fresh, STR("message"), json_string(c->message));
+    if (c->generation)
+        (void) json_append_member(a, &fresh, STR("observedGeneration"), json_int(c->generation));
     if (old)
         *old = fresh;
     else

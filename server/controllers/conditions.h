@@ -8,6 +8,7 @@
 struct condition {
     const char *type, *status;
     struct str reason, message;
+    int64_t generation; /* of the object that was looked at; 0: not told */
 };
 
 /* status.conditions of the object, made when absent. */

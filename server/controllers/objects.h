@@ -57,6 +57,10 @@ static inline struct str object_meta_text(const struct json *object, const char 
 {
     return json_str(object_meta_at(object, key));
 }
+static inline int64_t object_generation(const struct json *object)
+{
+    return json_get_int(json_get(object, STR("metadata")), STR("generation"), 0);
+}
 static inline bool object_is_deleting(const struct json *object)
 {
     return object_meta_text(object, "deletionTimestamp").n > 0;

@@ -6,6 +6,7 @@
 #include "base/base64.h"
 #include "controllers/conditions.h"
 #include "device/config_seal.h"
+#include "device/config_sound.h"
 #include "protobuf/protojson.h"
 #include "settings/settings.h"
 #include "json/json.h"
@@ -53,6 +54,7 @@ static int read_config(struct config_settling *s, const struct json *object)
                                         PROTOJSON_IGNORE_UNKNOWN, &n_ignored, &error);
     if (!s->config)
         return fail(s, -EBADMSG, "the DeviceConfig cannot be read", error);
+    config_make_sound(s->config);
     return config_reseal(s, s->config);
 }
 

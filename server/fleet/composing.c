@@ -14,7 +14,8 @@
 #include "protobuf/protojson.h"
 #include "settings/settings.h"
 
-#define WORKERS 8
+/* Each waits for its writes most of the time, and what waits together is synced together. */
+#define WORKERS 24
 /* What changes together arrives within moments. */
 #define SETTLE_MS 20
 #define MAX_YIELDS 8
@@ -162,8 +163,7 @@ static int write_config(struct composing *w)
     if (r == 0)
         r = drop_remains(w);
     if (r == 0)
-        fleet_note_config(w->ctx->fleet, w->namespace, w->name,
-                          json_get_int(json_get(w->object, STR("metadata")), STR("generation"), 0));
+        fleet_note_config(w->ctx->fleet, w->namespace, w->name, object_generation(w->object));
     return r;
 }
 
@@ -230,8 +230,8 @@ static int tell_config(struct composing *w)
 {
     const int64_t now_us = w->ctx->clock->wall_us(w->ctx->clock);
     const struct json *was = status_before(w);
-    const struct condition composed = composed_condition(w);
-    const struct condition overridden = overridden_condition(w);
+    struct condition composed = composed_condition(w), overridden = overridden_condition(w);
+    composed.generation = overridden.generation = object_generation(w->object);
     struct json *conditions = conditions_of(w->arena, w->object);
     (void) conditions_set(w->arena, conditions, &composed, now_us);
     (void) conditions_set(w->arena, conditions, &overridden, now_us);
@@ -259,7 +259,8 @@ static struct condition application_condition(struct composing *w, const struct 
 
 static int tell_application(struct composing *w, const struct json *application)
 {
-    const struct condition c = application_condition(w, application);
+    struct condition c = application_condition(w, application);
+    c.generation = object_generation(application);
     struct json *object = json_new(w->arena, json_clone(w->arena, application));
     const struct str name = object_meta_text(object, "name");
     if (!conditions_set(w->arena, conditions_of(w->arena, object), &c,
@@ -297,10 +298,11 @@ static int tell_whole(struct composing *w)
 {
     const struct json *was = status_before(w);
     const int64_t now_us = w->ctx->clock->wall_us(w->ctx->clock);
+    const int64_t generation = object_generation(w->object);
     const struct condition conditions[] = {
         {"Composed", "False", STR("WholeConfiguration"),
-         STR("the annotation " SETTINGS_COMPOSED " says that nothing is composed")},
-        {"Overridden", "True", STR("WholeConfiguration"), STR("all of it")}};
+         STR("the annotation " SETTINGS_COMPOSED " says that nothing is composed"), generation},
+        {"Overridden", "True", STR("WholeConfiguration"), STR("all of it"), generation}};
     for (size_t i = 0; i < N_ELEMENTS(conditions); i++)
         (void) conditions_set(w->arena, conditions_of(w->arena, w->object), &conditions[i], now_us);
     (void) json_remove(json_get(w->object, STR("status")), STR("sources"));
