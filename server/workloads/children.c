@@ -292,8 +292,10 @@ int children_delete(struct run *run, const struct index_application *app)
     /* A conflict: a namesake, perhaps, and this one gone. */
     if (children_is_open(r) || r == -ESTALE)
         workload_index_doubt(run->ix, run->uid, app->name);
-    if (r < 0 && r != -ENOENT)
+    if (r < 0 && r != -ENOENT) {
+        run->delete_failure = st.message.n ? st.message : str_of(log_errno_text(r));
         return r;
+    }
     if (r == 0)
         note_deleted(run, app->name);
     if (r == 0 && json_count(object_meta_at(object, "finalizers")))

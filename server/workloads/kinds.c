@@ -35,5 +35,5 @@ int64_t workload_ordinal(struct str set, struct str name)
     /* "web-01" is somebody else's, as is "web-+1". */
     if (digits.p[0] < '0' || digits.p[0] > '9' || (digits.p[0] == '0' && digits.n > 1))
         return -1;
-    return str_to_i64(digits, &ordinal) == 0 && ordinal <= INT32_MAX ? ordinal : -1;
+    return str_to_i64(digits, &ordinal) == 0 && ordinal <= UINT32_MAX ? ordinal : -1;
 }

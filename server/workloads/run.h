@@ -41,7 +41,8 @@ struct run {
     int64_t n_collisions;
     int64_t next_ms; /* 0: nothing is due by itself */
     size_t n_writes;
-    struct str failure; /* why an Application could not be made; STR_NONE: all could */
+    struct str failure;        /* why an Application could not be made; STR_NONE: all could */
+    struct str delete_failure; /* or taken away */
 };
 
 /* Look again in that many ms, or earlier. */

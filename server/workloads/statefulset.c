@@ -21,6 +21,7 @@ struct member {
 struct set {
     struct member *wanted; /* by number */
     size_t n_wanted;
+    bool is_cut; /* more are wanted than one look can bring about: these are the first of them */
     struct member *condemned; /* numbers that are not wanted, highest first */
     size_t n_condemned;
 };
@@ -38,8 +39,9 @@ static int highest_first(const void *a, const void *b)
 
 static struct set set_of(struct run *run)
 {
-    struct set s = {.n_wanted = (size_t) run_replicas(run)};
-    const int64_t first = first_ordinal(run);
+    const int64_t first = first_ordinal(run), n_all = run_replicas(run);
+    const int64_t most = (int64_t) run->view.n_applications + RUN_MAX_WRITES;
+    struct set s = {.n_wanted = (size_t) MIN(n_all, most), .is_cut = n_all > most};
     s.wanted = ARENA_ARRAY(run->arena, struct member, s.n_wanted + 1);
     s.condemned = ARENA_ARRAY(run->arena, struct member, run->view.n_applications + 1);
     for (size_t i = 0; i < s.n_wanted; i++)
@@ -49,10 +51,10 @@ static struct set set_of(struct run *run)
         const int64_t ordinal = workload_ordinal(run->at.name, app->name);
         if (ordinal < 0 || !app->is_ours)
             continue;
-        if (ordinal >= first && ordinal < first + (int64_t) s.n_wanted)
-            s.wanted[ordinal - first].app = app;
-        else
+        if (ordinal < first || ordinal >= first + n_all)
             s.condemned[s.n_condemned++] = (struct member){app, ordinal};
+        else if (ordinal < first + (int64_t) s.n_wanted)
+            s.wanted[ordinal - first].app = app;
     }
     qsort(s.condemned, s.n_condemned, sizeof(struct member), highest_first);
     return s;
@@ -138,7 +140,9 @@ static int fill(struct run *run, const struct set *s)
             waiting |= is_missing;
         }
     }
-    return waiting;
+    if (s->is_cut)
+        run_again(run, 1);
+    return waiting || s->is_cut;
 }
 
 /* ---- taking away --------------------------------------------------------------------------- */

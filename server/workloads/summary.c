@@ -161,6 +161,8 @@ void summary_tell(struct run *run)
     struct index_memory *m = &run->memory;
     if (run->failure.n)
         record(run, true, "FailedCreate", run->failure);
+    if (run->delete_failure.n)
+        record(run, true, "FailedDelete", run->delete_failure);
     if (!m->n_created && !m->n_deleted)
         return;
     if (m->told_us && run->now_us - m->told_us >= 0 && run->now_us - m->told_us < TELL_EVERY_US) {

@@ -113,6 +113,17 @@ TEST(in_parallel_all_come_at_once)
     assert_settled(&s, 1, "one");
 }
 
+TEST(very_many_come_some_at_a_time)
+{
+    SCENE(world_seed());
+    scene_create(&s, PLURAL, "'replicas':2147483647,'podManagementPolicy':'Parallel'", "one");
+    world_pass(&s.w, 0);
+    assert_in_range(scene_live(&s, NULL), 400, 1000);
+    scene_patch(&s, PLURAL, "{'spec':{'replicas':3}}");
+    world_pass(&s.w, LONG_MS);
+    assert_settled(&s, 3, "one");
+}
+
 TEST(numbers_begin_where_they_are_told_to)
 {
     SCENE(world_seed());
