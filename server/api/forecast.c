@@ -27,6 +27,7 @@ bool forecast_dry_write(struct call *c, const struct json *old, const struct jso
     const struct forecast_change change = {.collection = c->kind->collection,
                                            .namespace = c->in.path.namespace,
                                            .name = json_get_str(meta, STR("name")),
+                                           .old = old,
                                            .object = object};
     return forecast_dry_run(c, &change, 1);
 }

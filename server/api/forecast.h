@@ -7,6 +7,7 @@
 /* An object as it would be. */
 struct forecast_change {
     struct str collection, namespace, name;
+    const struct json *old;    /* NULL: there is none */
     const struct json *object; /* NULL: it would be gone */
 };
 

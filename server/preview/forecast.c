@@ -3,6 +3,7 @@
  * who may not read Devices learns nothing of them. */
 #include "base/alloc.h"
 #include "preview/review.h"
+#include "preview/workloads.h"
 
 /* Composed twice each; more are only counted. */
 #define FORECAST_MAX_DEVICES 200
@@ -40,7 +41,7 @@ static bool is_concerned(void *ctx, const struct forecast_change *c)
     for (size_t i = 0; i < N_ELEMENTS(collections); i++)
         if (str_is(c->collection, collections[i]))
             return true;
-    return false;
+    return workloads_is_one(c->collection);
 }
 
 static void on_device(void *ctx, struct str key)
@@ -78,6 +79,7 @@ static void add_named(struct arena *a, const struct fleet_change *c, struct keys
 struct tally {
     size_t n_looked_at, n_absent, n_changed, n_restarts, n_purges, n_reboots;
     size_t n_scheduled; /* applications that would be left to the scheduler */
+    struct workload_counts workloads;
 };
 
 struct counting {
@@ -135,6 +137,13 @@ static void add_count(struct buf *b, size_t n, const char *what)
         buf_printf(b, "%s%zu %s%s", b->n ? ", " : "", n, what, n == 1 ? "" : "s");
 }
 
+static void add_part(struct buf *b, int64_t n, const char *what)
+{
+    if (n > 0)
+        buf_printf(b, "%s%lld application%s would %s", b->n ? ", and " : "", (long long) n,
+                   n == 1 ? "" : "s", what);
+}
+
 static struct str tally_text(struct arena *a, const struct tally *t, size_t n_concerned)
 {
     BUF_AUTO b = {0};
@@ -155,9 +164,13 @@ static struct str tally_text(struct arena *a, const struct tally *t, size_t n_co
         if (details.n)
             buf_printf(&b, " (%.*s)", STR_ARG(buf_str(&details)));
     }
-    if (t->n_scheduled)
-        buf_printf(&b, "%s%zu application%s would be left to the scheduler", b.n ? ", and " : "",
-                   t->n_scheduled, t->n_scheduled == 1 ? "" : "s");
+    add_part(&b, (int64_t) t->n_scheduled, "be left to the scheduler");
+    add_part(&b, t->workloads.n_made, "be made");
+    add_part(&b, t->workloads.n_replaced, "be replaced");
+    add_part(&b, t->workloads.n_gone, "be removed");
+    if (t->workloads.is_everywhere)
+        buf_printf(&b, "%san application would be made on every device that fits",
+                   b.n ? ", and " : "");
     return b.n ? arena_str(a, buf_str(&b)) : STR_NONE;
 }
 
@@ -171,6 +184,7 @@ static struct str tell(void *ctx, struct arena *a, const struct forecast_change 
         fleet[i] = (struct fleet_change){changes[i].collection, changes[i].namespace,
                                          changes[i].name, changes[i].object};
         c.tally.n_scheduled += is_to_be_scheduled(&changes[i]);
+        workloads_count(&changes[i], &c.tally.workloads);
     }
     fleet_concerned(p->fleet, fleet, n, on_device, &concerned);
     for (size_t i = 0; i < n; i++)

@@ -84,7 +84,7 @@ def dry_run(s, method, where, body=None, headers=None):
     status, got, data = s.exchange(method, f"{where}{glue}dryRun=All", text, {"Content-Type": "application/json", **(headers or {})})
     assert status in (200, 201), (status, data)
     texts = [re.fullmatch('299 - "(.*)"', w).group(1) for w in warning_headers(got)]
-    return [t for t in texts if "device" in t or "scheduler" in t]
+    return [t for t in texts if re.search("device|application", t)]
 
 
 # ---- preview -----------------------------------------------------------------------------------
@@ -402,6 +402,29 @@ def test_dry_runs_that_change_no_device(s):
     assert dry_run(s, "POST", path(ns, "applications"), application("lost", "none")) == []
 
 
+def test_dry_runs_of_what_makes_applications(s):
+    ns, _ = world(s, ())
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"nodeSelector": {"site": "nowhere"}, "containers": [{"name": "c", "image": "nginx"}]}}
+    other = json.loads(json.dumps(template))
+    other["spec"]["containers"][0]["image"] = "other"
+    base = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    for kind, more in (("ApplicationDeployment", {}), ("ApplicationStatefulSet", {"serviceName": "a"})):
+        o = thing(kind, "many", {**base, "replicas": 3, **more})
+        where = path(ns, kind.lower() + "s")
+        assert dry_run(s, "POST", where, o) == ["3 applications would be made"]
+        make(s, ns, o)
+        assert dry_run(s, "PATCH", f"{where}/many", {"spec": {"replicas": 5, "template": other}}, MERGE) == ["2 applications would be made, and 3 applications would be replaced"]
+        assert dry_run(s, "PATCH", f"{where}/many", {"spec": {"replicas": 2}}, MERGE) == ["1 application would be removed"]
+        assert dry_run(s, "PATCH", f"{where}/many", {"metadata": {"labels": {"a": "b"}}}, MERGE) == []
+        assert dry_run(s, "DELETE", f"{where}/many") == dry_run(s, "DELETE", where) == ["3 applications would be removed"]
+    partition = {"spec": {"template": other, "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}}
+    assert dry_run(s, "PATCH", path(ns, "applicationstatefulsets", "many"), partition, MERGE) == ["1 application would be replaced"]
+    by_hand = {"spec": {"template": other, "updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
+    assert dry_run(s, "PATCH", path(ns, "applicationstatefulsets", "many"), by_hand, MERGE) == []
+    daemons = thing("ApplicationDaemonSet", "all", base)
+    assert dry_run(s, "POST", path(ns, "applicationdaemonsets"), daemons) == ["an application would be made on every device that fits"]
+
+
 def test_numbers_say_nothing_else(s):
     """Who may write and not read Devices learns how many, not which."""
     ns, device = world(s)
@@ -451,6 +474,6 @@ def test_commands_of_the_page_run_as_written():
         settle(s, "first-device", "eve-device.lab1")
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=TOP, env=env, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
-        for expected in ("application web restarts", "application web is removed", "Application first-device/web"):
+        for expected in ("application web restarts", "application web is removed", 'apps[displayname="web"].fixedresources.memory\n 524288\n'):
             assert expected in done.stdout, (expected, done.stdout)
         assert "Warning: would change the configuration of 1 device (1 restart)" in done.stderr, done.stderr

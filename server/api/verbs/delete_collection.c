@@ -44,7 +44,8 @@ static void forecast(struct sweep *s)
         const struct object *o = s->page.objects[i];
         changes[i] = (struct forecast_change){.collection = c->kind->collection,
                                               .namespace = object_span(o, o->head.namespace),
-                                              .name = object_span(o, o->head.name)};
+                                              .name = object_span(o, o->head.name),
+                                              .old = json_parse_quick(c->arena, object_text(o))};
     }
     (void) forecast_dry_run(c, changes, s->page.n);
 }
