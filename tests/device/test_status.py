@@ -33,19 +33,20 @@ def app_info(d, app, state, at=0.0, **more):
     info(d, "ZiApp", "ainfo", {"AppID": app, "AppName": "app", "state": state, **more}, at)
 
 
-def make(s, plural, kind, name, spec, status):
-    path = site(s).path(plural)
-    s.ok("POST", path, {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec})
-    s.ok("PATCH", f"{path}/{name}/status", {"status": status}, {"Content-Type": "application/merge-patch+json"})
+def make(s, plural, kind, name, spec):
+    """Returns the UUID that devices know it by."""
+    return s.ok("POST", site(s).path(plural), {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec})["status"]["uuid"]
 
 
 def application(s, d, name=None):
-    name, app = name or unique("app"), str(uuid.uuid4())
+    """(name, UUID) of an Application that is on the device."""
+    name = name or unique("app")
     image = "img-" + name
     s.ok("POST", site(s).path("images"), {"apiVersion": API, "kind": "Image", "metadata": {"name": image},
                                           "spec": {"ref": "nginx:1", "storageClass": "eve-docker"}})
-    make(s, "applications", "Application", name, {"containers": [{"name": "main", "image": image}]},
-         {"uuid": app, "device": site(s).name(d)})
+    spec = {"nodeSelector": {"name": site(s).name(d)}, "containers": [{"name": "main", "image": image}]}
+    app = make(s, "applications", "Application", name, spec)
+    wait_until(lambda: status(s, "applications", name).get("device") == site(s).name(d), what=f"{name} to be scheduled")
     return name, app
 
 
@@ -220,13 +221,13 @@ def test_a_kubeconfig_is_a_secret(s):
 
 def test_volumes_and_images(s):
     d = site(s).onboarded()
-    volume, content, name = str(uuid.uuid4()), str(uuid.uuid4()), site(s).name(d)
-    vol, img = unique("vol"), unique("img")
-    make(s, "volumes", "Volume", vol, {"device": name, "claim": "c", "application": "a"}, {"uuid": volume})
-    make(s, "images", "Image", img, {"ref": "nginx:1", "storageClass": "eve-docker"}, {"uuid": content})
-    config = {"id": {"uuid": d.uuid, "version": "2"}, "contentInfo": [{"uuid": content, "displayName": "i"}]}
-    s.ok("POST", site(s).path("deviceconfigs"),
-         {"apiVersion": API, "kind": "DeviceConfig", "metadata": {"name": name}, "spec": {"config": config}})
+    name, vol, img = site(s).name(d), unique("vol"), unique("img")
+    volume = make(s, "volumes", "Volume", vol, {"device": name, "claim": "c", "application": "a"})
+    content = make(s, "images", "Image", img, {"ref": "nginx:1", "storageClass": "eve-docker"})
+    whole = {"metadata": {"name": name, "annotations": {"eve.lfedge.org/composed": "false"}},
+             "spec": {"config": {"id": {"version": "2"}, "contentInfo": [{"uuid": content, "displayName": "i"}]}}}
+    assert d.config()[0].status == 200  # so that there is a DeviceConfig
+    s.ok("PATCH", site(s).path("deviceconfigs", name), whole, {"Content-Type": "application/merge-patch+json"})
     info(d, "ZiVolume", "vinfo", {"uuid": volume, "displayName": "v", "state": "CREATED_VOLUME",
                                   "resources": {"maxSizeBytes": 10 << 30}})
     wait_condition(s, "volumes", vol, "Ready", "True")
