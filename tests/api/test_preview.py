@@ -7,6 +7,7 @@ import subprocess
 
 from expect import APPLY, MERGE, refused
 from expect import warnings as warning_headers
+from fleet import Site
 from seth import KUBECTLS, TOP, Server, unique, wait_until
 
 OPTIONS = ("--threads", "2")
@@ -279,6 +280,27 @@ def test_text_for_people(s):
     at = next(i for i, line in enumerate(lines) if line.startswith('@@ apps[displayname="web"].fixedresources.memory @@'))
     assert lines[at + 1:at + 3] == ["-262144", "+524288"], lines
     assert "nothing changes" in s.ok("GET", where + "?format=text")
+
+
+def test_secrets_stay_sealed(s):
+    """With a device that has sent its certificate: what changes is told, what is in it is not."""
+    site = Site(s)
+    d, ns = site.onboarded(), site.ns
+    d.attest_certs()
+    device = site.name(d)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "stringData": {"userData": "hunter1"}}
+    make(s, ns, thing("Image", "nginx", {"ref": "library/nginx:1", "storageClass": "eve-docker"}), secret, application("web", device, userDataSecret="cloud"))
+    wait_until(lambda: "cipherData" in apps(s, ns, device).get("web", {}), what="the sealed part")
+    settle(s, ns, device)
+    changed = {**secret, "stringData": {"userData": "hunter2"}}
+    answer = previewed(s, ns, device, changed)
+    change = places(answer)['apps[displayname="web"].cipherData']
+    assert change["old"].startswith("(sealed") and change["new"].startswith("(sealed") and change["old"] != change["new"], answer
+    assert "hunter" not in json.dumps(answer) and answer["restarts"] == [], answer
+    assert previewed(s, ns, device, secret)["changes"] == []
+    assert dry_run(s, "PATCH", path(ns, "secrets", "cloud"), {"stringData": {"userData": "hunter2"}}, MERGE) == ["would change the configuration of 1 device"]
+    source = s.ok("GET", path(ns, "devices", device, "/provenance?path=apps[0].cipherData"))["sources"]
+    assert {x["kind"] for x in source} >= {"Secret"}, source
 
 
 # ---- provenance --------------------------------------------------------------------------------
