@@ -258,22 +258,35 @@ static void keep_all(struct composition *c, const struct app *app)
     volume_keep_boot(c, boot_uuid(c, app));
 }
 
+static struct app app_of(const struct json *object)
+{
+    return (struct app){
+        .object = object,
+        .spec = json_get(object, STR("spec")),
+        .name = object_name(object),
+        .uuid = object_uuid(object),
+        .taken = json_object(),
+    };
+}
+
 void applications_emit(struct composition *c)
 {
+    const size_t n = c->in->applications.n;
     const struct json **sorted = set_by_age(c, &c->in->applications, APPS);
-    for (size_t i = 0; i < c->in->applications.n; i++) {
-        struct app app = {
-            .object = sorted[i],
-            .spec = json_get(sorted[i], STR("spec")),
-            .name = object_name(sorted[i]),
-            .uuid = object_uuid(sorted[i]),
-            .taken = json_object(),
-        };
+    size_t n_failed = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct app app = app_of(sorted[i]);
         if (part_find(c, SECTION_APPS, app.name))
             continue;
-        if (make(c, &app) == 0)
+        if (make(c, &app) == 0) {
             use(c, &app);
-        else
-            keep_all(c, &app);
+            continue;
+        }
+        keep_all(c, &app);
+        sorted[n_failed++] = sorted[i];
+    }
+    for (size_t i = 0; i < n_failed; i++) {
+        struct app app = app_of(sorted[i]);
+        (void) app_retain(c, &app);
     }
 }

@@ -46,6 +46,9 @@ struct compose_inputs {
     compose_seal *seal;
     void *seal_ctx;
     const struct json *previous; /* `derived` of the last composition, or NULL */
+    /* What the device was told before, or NULL: an application that is in it and cannot be composed
+     * now stays as it was. Without it such ones are left out. Must live as long as the result. */
+    const Eve__Config__EdgeDevConfig *last;
 };
 
 /* Where a part of the configuration comes from. */

@@ -240,6 +240,9 @@ int app_volumes(struct composition *c, struct app *app);
 int app_interfaces(struct composition *c, struct app *app);
 int app_adapters(struct composition *c, struct app *app);
 int app_user_data(struct composition *c, struct app *app);
+/* Puts it into the configuration as it was in the last; false: it was not there, or cannot be. When
+ * all others have been composed. */
+bool app_retain(struct composition *c, struct app *app);
 
 /* ---- base_os.c, options.c
  * -------------------------------------------------------------------------- */

@@ -243,6 +243,16 @@ static int tell_config(struct composing *w)
 /* ---- the applications
  * ------------------------------------------------------------------------------ */
 
+static bool is_told(const struct composing *w, const struct json *application)
+{
+    const struct str uuid = json_str(json_at(application, "status", "uuid", NULL));
+    const Eve__Config__EdgeDevConfig *config = w->result.config;
+    for (size_t i = 0; uuid.n && i < config->n_apps; i++)
+        if (str_eq(pb_text(config->apps[i]->uuidandversion->uuid), uuid))
+            return true;
+    return false;
+}
+
 static struct condition application_condition(struct composing *w, const struct json *application)
 {
     BUF_AUTO b = {0};
@@ -252,7 +262,8 @@ static struct condition application_condition(struct composing *w, const struct 
             buf_printf(&b, "%s%.*s: %.*s", b.n ? "; " : "", STR_ARG(p->field), STR_ARG(p->message));
     }
     if (b.n)
-        return (struct condition){"Composed", "False", STR("LeftOut"),
+        return (struct condition){"Composed", "False",
+                                  is_told(w, application) ? STR("KeptAsItWas") : STR("LeftOut"),
                                   arena_str(w->arena, buf_str(&b))};
     return (struct condition){"Composed", "True", STR("InConfiguration"), STR("")};
 }
@@ -322,7 +333,7 @@ static int compose_and_write(struct composing *w)
         return r;
     if (is_whole(w->object))
         return tell_whole(w);
-    compose(w->arena, &w->in, &w->result);
+    fleet_compose(w->arena, &w->in, w->object, &w->result);
     r = keep_derived(w);
     if (r == 0)
         r = write_config(w);

@@ -139,7 +139,7 @@ static void walk_class_users(struct walk *w, const struct fleet_change *c)
             continue;
         name = str_from(name, strlen(CLASSES "//"));
         walk_users(
-            w, arena_printf(w->arena, CLASSES "/ %.*s/%.*s", STR_ARG(c->namespace), STR_ARG(name)),
+            w, arena_printf(w->arena, CLASSES "/%.*s/%.*s", STR_ARG(c->namespace), STR_ARG(name)),
             1);
     }
 }

@@ -52,6 +52,11 @@ int fleet_inputs(struct fleet *f, struct arena *a, struct str namespace, struct 
                  const struct fleet_change *changes, size_t n_changes, struct compose_inputs *ret,
                  struct status *st);
 
+/* Composes, with what the device was told before (its DeviceConfig; NULL: nothing) for the sake of
+ * applications that cannot be composed any more. */
+void fleet_compose(struct arena *a, struct compose_inputs *in, const struct json *device_config,
+                   struct compose_result *ret);
+
 /* How many Applications are on the device. */
 size_t fleet_count_applications(struct fleet *f, struct str namespace, struct str name);
 /* Every device, by "<namespace>/<name>". */

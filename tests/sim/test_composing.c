@@ -314,4 +314,3 @@ TEST(events_that_are_lost_are_made_up_for_at_the_next_start)
     assert_int_equal(memory_of(&w), 512 * 1024);
     assert_int_equal(counter(&w, "restart"), 1);
 }
-
