@@ -56,8 +56,3 @@ int fleet_inputs(struct fleet *f, struct arena *a, struct str namespace, struct 
  * applications that cannot be composed any more. */
 void fleet_compose(struct arena *a, struct compose_inputs *in, const struct json *device_config,
                    struct compose_result *ret);
-
-/* How many Applications are on the device. */
-size_t fleet_count_applications(struct fleet *f, struct str namespace, struct str name);
-/* Every device, by "<namespace>/<name>". */
-void fleet_each(struct fleet *f, fleet_touch *fn, void *ctx);

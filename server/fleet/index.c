@@ -293,31 +293,6 @@ void fleet_note_config(struct fleet *f, struct str namespace, struct str name, i
     (void) pthread_mutex_unlock(&f->lock);
 }
 
-size_t fleet_count_applications(struct fleet *f, struct str namespace, struct str name)
-{
-    ARENA_AUTO a = arena_new();
-    size_t n = 0;
-    (void) pthread_mutex_lock(&f->lock);
-    const struct fleet_device *d = fleet_device(f, a, namespace, name);
-    if (d)
-        LIST_FOR_EACH (&d->members, link) {
-            const struct fleet_node *member = CONTAINER_OF(link, struct fleet_node, link);
-            n += str_starts_with(member->key, STR(FLEET_APPLICATIONS "/"));
-        }
-    (void) pthread_mutex_unlock(&f->lock);
-    return n;
-}
-
-void fleet_each(struct fleet *f, fleet_touch *fn, void *ctx)
-{
-    struct map_entry e;
-    (void) pthread_mutex_lock(&f->lock);
-    for (size_t at = 0; map_next(&f->devices, &at, &e);)
-        if (((struct fleet_device *) e.value)->is_there)
-            fn(ctx, e.key);
-    (void) pthread_mutex_unlock(&f->lock);
-}
-
 pthread_mutex_t *fleet_begin(struct fleet *f, struct str device_key)
 {
     pthread_mutex_t *turn = &f->turns[map_hash(device_key) % N_ELEMENTS(f->turns)];
