@@ -17,7 +17,7 @@
 /* Each waits for its writes most of the time, and what waits together is synced together. */
 #define WORKERS 24
 /* What changes together arrives within moments. */
-#define SETTLE_MS 20
+#define SETTLE_MS 100
 #define MAX_YIELDS 8
 #define MAX_MESSAGE_BYTES 4096
 

@@ -259,12 +259,12 @@ static void live_through(struct world *w, bool restarts)
     if (restarts)
         world_restart(w);
     edit_memory(w, "512Mi");
-    world_pass(w, restarts ? 30 : 600 * SECOND_MS);
+    world_pass(w, restarts ? 110 : 600 * SECOND_MS);
     if (restarts)
         world_restart(w);
     world_pass(w, 600 * SECOND_MS);
     assert_int_equal(world_patch(w, EVE "images", "n", "nginx", "{'spec':{'ref':'nginx:2'}}"), 0);
-    world_pass(w, restarts ? 30 : 600 * SECOND_MS);
+    world_pass(w, restarts ? 110 : 600 * SECOND_MS);
     if (restarts)
         world_restart(w);
     world_pass(w, 600 * SECOND_MS);
