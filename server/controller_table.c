@@ -19,6 +19,7 @@
 #include "device/delivery.h"
 #include "fleet/composing.h"
 #include "scheduling/scheduler.h"
+#include "volumes/network_devices.h"
 #include "volumes/volumes.h"
 #include "workloads/workloads.h"
 
@@ -39,6 +40,7 @@ const struct controller *const controller_table[] = {
     &scheduler_controller,
     &volumes_controller,
     &device_apps_controller,
+    &network_devices_controller,
     &composing_controller,
     &delivery_controller,
     &workloads_controller,

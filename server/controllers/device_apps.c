@@ -186,23 +186,12 @@ static void on_event(void *counts, const struct kube_event *e, struct controller
 static int write_counts(const struct controller_context *ctx, struct arena *a,
                         const struct object_place *at, const struct device *d)
 {
-    struct status st;
     struct json apps = json_object(), status = json_object(), body = json_object();
     (void) json_append_member(a, &apps, STR("wanted"), json_int(d->n_wanted));
     (void) json_append_member(a, &apps, STR("running"), json_int(d->n_running));
     (void) json_append_member(a, &status, STR("apps"), apps);
     (void) json_append_member(a, &body, STR("status"), status);
-    status_init(&st, a);
-    const struct kube_request r = {.verb = VERB_PATCH,
-                                   .group = at->kind->group,
-                                   .version = at->kind->version,
-                                   .resource = at->kind->plural,
-                                   .namespace = at->namespace,
-                                   .name = at->name,
-                                   .subresource = STR("status"),
-                                   .content_type = STR("application/merge-patch+json"),
-                                   .body = &body};
-    return kube_request(ctx->client, a, &r, NULL, &st);
+    return objects_merge(ctx, a, at, "status", &body);
 }
 
 static int64_t reconcile(void *state, const struct controller_context *ctx, struct str key)

@@ -91,6 +91,16 @@ int objects_update(const struct controller_context *ctx, struct arena *a,
     return ask(ctx, a, &r, ret_object);
 }
 
+int objects_merge(const struct controller_context *ctx, struct arena *a,
+                  const struct object_place *at, const char *subresource, const struct json *body)
+{
+    struct kube_request r = request_for(VERB_PATCH, at);
+    r.subresource = str_of(subresource);
+    r.content_type = STR("application/merge-patch+json");
+    r.body = body;
+    return ask(ctx, a, &r, NULL);
+}
+
 int objects_patch_metadata(const struct controller_context *ctx, struct arena *a,
                            const struct object_place *at, const struct json *object,
                            const char *key, struct json value)
@@ -101,10 +111,7 @@ int objects_patch_metadata(const struct controller_context *ctx, struct arena *a
                               json_string(object_meta_text(object, "resourceVersion")));
     (void) json_append_member(a, &meta, str_of(key), value);
     (void) json_append_member(a, &body, STR("metadata"), meta);
-    struct kube_request r = request_for(VERB_PATCH, at);
-    r.content_type = STR("application/merge-patch+json");
-    r.body = &body;
-    return ask(ctx, a, &r, NULL);
+    return objects_merge(ctx, a, at, "", &body);
 }
 
 int objects_delete(const struct controller_context *ctx, struct arena *a,

@@ -30,6 +30,10 @@ int objects_create(const struct controller_context *ctx, struct arena *a,
 int objects_update(const struct controller_context *ctx, struct arena *a,
                    const struct object_place *at, const char *subresource,
                    const struct json *object, struct json **ret_object);
+/* Merges the body (a merge patch) into the object or one of its subresources, whatever its version.
+ */
+int objects_merge(const struct controller_context *ctx, struct arena *a,
+                  const struct object_place *at, const char *subresource, const struct json *body);
 /* Merges {"metadata": {<key>: value}} into exactly this version of the object. */
 int objects_patch_metadata(const struct controller_context *ctx, struct arena *a,
                            const struct object_place *at, const struct json *object,

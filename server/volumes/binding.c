@@ -181,7 +181,7 @@ static int update_volume(struct binding *b, const struct link_volume *v)
         return 0;
     const struct json spec = one_member(a, "application", user.n ? json_string(user) : json_null());
     const struct json body = one_member(a, "spec", spec);
-    const int r = volumes_patch(b->t, &at, "", &body);
+    const int r = objects_merge(b->t->ctx, b->t->arena, &at, "", &body);
     return r == -ENOENT ? 0 : r;
 }
 
@@ -218,7 +218,7 @@ static struct json bound_status(struct binding *b)
 static int write_status(struct binding *b, struct json status)
 {
     const struct json body = one_member(b->t->arena, "status", status);
-    return volumes_patch(b->t, &b->at, "status", &body);
+    return objects_merge(b->t->ctx, b->t->arena, &b->at, "status", &body);
 }
 
 static int bind(struct binding *b, struct str volume)
@@ -234,7 +234,7 @@ static int bind(struct binding *b, struct str volume)
         return r;
     const struct json body =
         one_member(a, "spec", one_member(a, "volumeName", json_string(volume)));
-    return volumes_patch(b->t, &b->at, "", &body);
+    return objects_merge(b->t->ctx, b->t->arena, &b->at, "", &body);
 }
 
 static int64_t wait(struct binding *b)

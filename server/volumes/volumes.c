@@ -71,23 +71,6 @@ void volumes_tell(const struct volumes_task *t, const struct json *object, bool 
                                .message = message});
 }
 
-int volumes_patch(const struct volumes_task *t, const struct object_place *at,
-                  const char *subresource, const struct json *body)
-{
-    struct status st;
-    status_init(&st, t->arena);
-    const struct kube_request r = {.verb = VERB_PATCH,
-                                   .group = at->kind->group,
-                                   .version = at->kind->version,
-                                   .resource = at->kind->plural,
-                                   .namespace = at->namespace,
-                                   .name = at->name,
-                                   .subresource = str_of(subresource),
-                                   .content_type = STR("application/merge-patch+json"),
-                                   .body = body};
-    return kube_request(t->ctx->client, t->arena, &r, NULL, &st);
-}
-
 /* ---- the controller: keys are "c/<namespace>/<claim>" and "a/<namespace>/<application>" ------ */
 
 static void *start(const struct controller_context *ctx, struct controller_queue *q)

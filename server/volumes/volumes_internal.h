@@ -28,9 +28,6 @@ struct object_place volumes_place(const struct volumes_task *t, const char *coll
 /* An Event about the object; what cannot be told is let go. */
 void volumes_tell(const struct volumes_task *t, const struct json *object, bool is_warning,
                   const char *reason, struct str message);
-/* Merges body into the object or its subresource ("" for itself). */
-int volumes_patch(const struct volumes_task *t, const struct object_place *at,
-                  const char *subresource, const struct json *body);
 
 /* Makes the claims of an Application's own. Both as reconcile() answers. */
 int64_t ephemeral_reconcile(const struct volumes_task *t);

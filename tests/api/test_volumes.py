@@ -231,3 +231,16 @@ def test_devices_count_their_applications(s):
     assert "1/2" in s.kubectl("get", "edev", "d", "-n", ns)
     s.ok("DELETE", path(ns, "applications", "a"))
     wait_until(lambda: shown() == {"wanted": 1, "running": 0, "summary": "0/1"})
+
+
+def test_networks_count_their_devices(s):
+    ns, _ = world(s, "d", "e")
+    s.ok("POST", path(ns, "networkconfigs"), thing("NetworkConfig", "dhcp", {"ip": "dhcp"}))
+    for name, selector in (("all", {}), ("site", {"nodeSelector": {"site": "hamburg"}})):
+        s.ok("POST", path(ns, "devicenetworks"), thing("DeviceNetwork", name, {"networkConfig": "dhcp", **selector}))
+    devices = lambda name: get(s, ns, "devicenetworks", name)["status"].get("devices")
+    wait_until(lambda: (devices("all"), devices("site")) == (2, 0))
+    s.kubectl("label", "edev", "d", "-n", ns, "site=hamburg")
+    wait_until(lambda: (devices("all"), devices("site")) == (2, 1))
+    s.ok("DELETE", path(ns, "devices", "d"))
+    wait_until(lambda: (devices("all"), devices("site")) == (1, 0))
