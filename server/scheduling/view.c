@@ -32,8 +32,7 @@ void view_text_drop(struct str *s)
     *s = STR("");
 }
 
-/* ---- tenants -----------------------------------------------------------------------------------
- */
+/* ---- tenants --------------------------------------------------------------------------------- */
 
 struct tenant *view_tenant_find(struct view *v, struct str namespace, bool is_made)
 {
@@ -148,8 +147,7 @@ static void unlock(struct view *v)
     (void) pthread_mutex_unlock(&v->lock);
 }
 
-/* ---- what the controller calls -----------------------------------------------------------------
- */
+/* ---- what the controller calls --------------------------------------------------------------- */
 
 void view_on_event(struct view *v, const struct kube_event *e)
 {
@@ -248,8 +246,7 @@ void view_settle(struct view *v, struct str namespace, struct str name,
     unlock(v);
 }
 
-/* ---- those that wait ---------------------------------------------------------------------------
- */
+/* ---- those that wait ------------------------------------------------------------------------- */
 
 static struct application *first_waiting(struct wish *w)
 {

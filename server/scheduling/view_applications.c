@@ -2,8 +2,7 @@
 #include "base/alloc.h"
 #include "scheduling/view_internal.h"
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static struct application *application_of(struct tenant *t, struct str name)
 {
@@ -25,8 +24,7 @@ void view_application_wake(struct application *app, int64_t delay_ms)
     view_tenant_wake(app->tenant, app->name, delay_ms);
 }
 
-/* ---- where it counts ---------------------------------------------------------------------------
- */
+/* ---- where it counts ------------------------------------------------------------------------- */
 
 /* What it claims may be made elsewhere now. */
 static void release_claims(const struct wish *w)
@@ -112,8 +110,7 @@ void view_application_free(struct application *app)
     mem_free(app);
 }
 
-/* ---- what is known -----------------------------------------------------------------------------
- */
+/* ---- what is known --------------------------------------------------------------------------- */
 
 static int64_t revision_of(const struct json *object)
 {

@@ -11,8 +11,7 @@ static void touch_all(struct tenant *t, const struct pointers *wishes)
         view_wish_touch(wishes->items[i]);
 }
 
-/* ---- networks ----------------------------------------------------------------------------------
- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 struct network *view_network_find(struct tenant *t, struct str name, bool is_made)
 {
@@ -59,8 +58,7 @@ void view_network_on_event(struct tenant *t, const struct kube_event *e)
     view_network_drop_if_unused(t, n);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 struct claim *view_claim_find(struct tenant *t, struct str name, bool is_made)
 {
@@ -102,8 +100,7 @@ bool view_claim_allows(const struct claim *c, const struct device *d)
     return !is_somewhere;
 }
 
-/* ---- volumes -----------------------------------------------------------------------------------
- */
+/* ---- volumes --------------------------------------------------------------------------------- */
 
 void view_volume_free(struct tenant *t, struct volume *v)
 {

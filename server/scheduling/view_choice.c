@@ -43,8 +43,7 @@ static struct search search_of(struct wish *w)
     return s;
 }
 
-/* ---- one device --------------------------------------------------------------------------------
- */
+/* ---- one device ------------------------------------------------------------------------------ */
 
 static bool is_selected(const struct search *s, const struct device *d)
 {
@@ -104,8 +103,7 @@ bool view_choice_fits(struct wish *w, struct device *d)
     return d->exists && judge(&s, d) == REFUSAL_NONE;
 }
 
-/* ---- the better of two -------------------------------------------------------------------------
- */
+/* ---- the better of two ----------------------------------------------------------------------- */
 
 static struct rank rank_of(const struct search *s, const struct device *d)
 {
@@ -166,8 +164,7 @@ static void consider(struct search *s, struct device *d)
     s->best_rank = rank;
 }
 
-/* ---- all that may do ---------------------------------------------------------------------------
- */
+/* ---- all that may do ------------------------------------------------------------------------- */
 
 /* Each once. */
 static void consider_new(struct search *s, struct device *d)

@@ -5,8 +5,7 @@
 
 #define KIBIBYTE_MILLI (1024 * 1000)
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 struct device *view_device_find(struct tenant *t, struct str name, bool is_made)
 {
@@ -71,8 +70,7 @@ void view_device_touch(struct device *d)
     view_tenant_wake(d->tenant, STR(""), /* delay_ms= */ 0);
 }
 
-/* ---- labels ------------------------------------------------------------------------------------
- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 /* A copy in one block. */
 static struct json *keep_labels(const struct json *labels)
@@ -131,8 +129,7 @@ static bool set_labels(struct device *d, const struct json *labels)
     return true;
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int64_t amount_of(const struct json *device, const char *resource, int64_t unit_milli)
 {

@@ -78,7 +78,7 @@ struct wish {
     struct pointers waits_in; /* groups; none while some wait: any device may do */
     struct list anywhere;     /* in tenant->anywhere then */
     struct list touched;      /* in tenant->touched_wishes */
-    uint32_t n_applications, n_waiting;
+    uint32_t n_waiting;
     bool is_touched;
     bool is_retelling;   /* those that wait were woken to see what they are told */
     uint64_t counted_at; /* the tenant's version that refused is of; 0: none */
@@ -123,14 +123,12 @@ struct view {
 struct str view_text_keep(struct str s);
 void view_text_drop(struct str *s);
 
-/* ---- tenants -----------------------------------------------------------------------------------
- */
+/* ---- tenants --------------------------------------------------------------------------------- */
 /* NULL when there is none and it is not to be made. */
 struct tenant *view_tenant_find(struct view *v, struct str namespace, bool is_made);
 void view_tenant_wake(struct tenant *t, struct str name, int64_t delay_ms);
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 struct group *view_group_find(struct tenant *t, struct str label, struct str value, bool is_made);
 void view_group_drop_if_unused(struct tenant *t, struct group *g);
 /* The groups of which every Device that matches is in one, as few Devices as can be. False: it may
@@ -141,8 +139,7 @@ bool view_groups_of(struct tenant *t, const struct json *selection, bool is_made
 bool view_groups_preferred(struct tenant *t, const struct json *selection, struct group ***ret,
                            size_t *ret_n);
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 struct device *view_device_find(struct tenant *t, struct str name, bool is_made);
 void view_device_ref(struct device *d);
 void view_device_unref(struct device *d);
@@ -151,8 +148,7 @@ void view_device_on_event(struct tenant *t, const struct kube_event *e);
 void view_device_touch(struct device *d);
 void view_device_free(struct device *d);
 
-/* ---- networks and volumes ----------------------------------------------------------------------
- */
+/* ---- networks and volumes -------------------------------------------------------------------- */
 struct network *view_network_find(struct tenant *t, struct str name, bool is_made);
 void view_network_on_event(struct tenant *t, const struct kube_event *e);
 struct claim *view_claim_find(struct tenant *t, struct str name, bool is_made);
@@ -165,8 +161,7 @@ void view_network_free(struct tenant *t, struct network *n);
 /* Whether what the claim holds is on the device, or nowhere yet. */
 bool view_claim_allows(const struct claim *c, const struct device *d);
 
-/* ---- wishes ------------------------------------------------------------------------------------
- */
+/* ---- wishes ---------------------------------------------------------------------------------- */
 struct wish *view_wish_of(struct tenant *t, const struct demand *d);
 void view_wish_drop_if_unused(struct wish *w);
 /* Unless they do already; unless they do not. */
@@ -175,10 +170,8 @@ void view_wish_stop_waiting(struct application *app);
 /* Something it depends on changed: all that have it are looked at, or only those that wait. */
 void view_wish_touch(struct wish *w);
 void view_wish_touch_waiting(struct wish *w);
-void view_wish_free(struct wish *w);
 
-/* ---- applications ------------------------------------------------------------------------------
- */
+/* ---- applications ---------------------------------------------------------------------------- */
 void view_application_on_event(struct tenant *t, const struct kube_event *e);
 /* Takes over what the object says, unless something newer is known. True: a choice may depend on
  * what is new. */
@@ -188,8 +181,7 @@ void view_application_place(struct application *app, struct device *d);
 void view_application_wake(struct application *app, int64_t delay_ms);
 void view_application_free(struct application *app);
 
-/* ---- choices -----------------------------------------------------------------------------------
- */
+/* ---- choices --------------------------------------------------------------------------------- */
 /* Whether it may stay where it is: what is chosen sticks, whatever room there is. */
 bool view_choice_holds(struct wish *w, struct device *d);
 /* The best Device with room for one more; NULL: none, and w->refused says why. */

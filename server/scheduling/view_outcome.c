@@ -72,8 +72,7 @@ struct view_outcome view_choice_outcome(struct arena *a, const struct applicatio
     return o;
 }
 
-/* ---- whether it is said already ----------------------------------------------------------------
- */
+/* ---- whether it is said already -------------------------------------------------------------- */
 
 static uint64_t hash_of(const struct str *parts, size_t n)
 {

@@ -4,8 +4,7 @@
 #include "base/alloc.h"
 #include "scheduling/view_internal.h"
 
-/* ---- records -----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* A line for each part; none of them holds a line's end. */
 static struct str key_of(struct arena *a, const struct demand *d)
@@ -86,8 +85,7 @@ void view_wish_drop_if_unused(struct wish *w)
     mem_free(w);
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Only Devices that could do wake it. */
 static void register_waiting(struct wish *w)

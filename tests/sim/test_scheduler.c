@@ -20,8 +20,7 @@ static const struct controller *const just_scheduler[] = {&scheduler_controller,
 #define APPLICATION_COLLECTION "applications.eve.lfedge.org"
 #define LONG_MS 3600000
 
-/* ---- making ------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void make_device(struct world *w, const char *name, const char *labels)
 {
@@ -64,8 +63,7 @@ static void make_app(struct world *w, const struct app *app)
 
 #define APP(...) make_app(&w, &(struct app){__VA_ARGS__})
 
-/* ---- looking -----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static struct str device_of(struct world *w, const char *name)
 {
@@ -100,8 +98,7 @@ static int64_t events_of(struct world *w, const char *reason)
     return c.n;
 }
 
-/* ---- where to ----------------------------------------------------------------------------------
- */
+/* ---- where to -------------------------------------------------------------------------------- */
 
 TEST(a_choice_is_written_once_with_all_that_is_said_of_it)
 {
@@ -214,8 +211,7 @@ TEST(nothing_crosses_a_namespace)
     assert_str(said(&w, "a", "Scheduled", "message"), "0/0 devices are available.");
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 TEST(what_fits_nowhere_is_told_why)
 {
@@ -333,8 +329,7 @@ TEST(those_that_wait_cost_nothing)
     assert_int_equal(w.api.n_writes - n_before, 2);
 }
 
-/* ---- sticking and moving -----------------------------------------------------------------------
- */
+/* ---- sticking and moving --------------------------------------------------------------------- */
 
 TEST(a_choice_sticks)
 {
@@ -435,8 +430,7 @@ TEST(what_the_old_device_said_is_forgotten)
     assert_str(said(&w, "a", "Ready", "status"), "Unknown");
 }
 
-/* ---- networks and volumes ----------------------------------------------------------------------
- */
+/* ---- networks and volumes -------------------------------------------------------------------- */
 
 static void make_network(struct world *w, const char *name, const char *selector)
 {
@@ -557,8 +551,7 @@ TEST(volumes_of_a_device_that_is_gone_hold_nobody)
     assert_str(device_of(&w, "a"), "e");
 }
 
-/* ---- whatever happens --------------------------------------------------------------------------
- */
+/* ---- whatever happens ------------------------------------------------------------------------ */
 
 /* A step of a story in which every choice has one answer, whenever it is made. */
 static void tell_story(struct world *w, int step)
