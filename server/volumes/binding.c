@@ -258,9 +258,10 @@ static int64_t release(struct binding *b)
         return str_is(phase, "Lost") ? 0 : wait(b);
     const int r = write_status(b, one_member(b->t->arena, "phase", json_string(STR("Lost"))));
     if (r == 0)
-        volumes_tell(b->t, b->claim, /* is_warning= */ true, "ClaimLost",
-                     STR("the Device with its volume is gone, and the data on it; the next "
-                         "Application that uses the claim has an empty one"));
+        volumes_tell(
+            b->t, b->claim, /* is_warning= */ true, "ClaimLost",
+            STR("Bound claim has lost its Volume: it or its Device was deleted. Data on the "
+                "volume is lost!"));
     return r;
 }
 

@@ -334,8 +334,10 @@ static void on_claim(struct links *l, struct arena *a, const struct kube_event *
 }
 
 /* Claims may be there before their class. */
-static void on_class(struct links *l, const struct kube_event *e, const struct links_touch *touch)
+static void on_class(struct links *l, struct arena *a, const struct kube_event *e,
+                     const struct links_touch *touch)
 {
+    (void) a;
     struct map_entry entry;
     if (e->type != KUBE_ADDED)
         return;
@@ -411,19 +413,23 @@ static void on_device(struct links *l, struct arena *a, const struct kube_event 
 
 void links_event(struct links *l, const struct kube_event *e, const struct links_touch *touch)
 {
-    ARENA_AUTO a = arena_new();
-    (void) pthread_mutex_lock(&l->lock);
-    if (str_is(e->collection, "applications.eve.lfedge.org"))
-        on_application(l, a, e, touch);
-    else if (str_is(e->collection, "devices.eve.lfedge.org"))
-        on_device(l, a, e, touch);
-    else if (str_is(e->collection, "volumes.eve.lfedge.org"))
-        on_volume(l, a, e, touch);
-    else if (str_is(e->collection, "persistentvolumeclaims"))
-        on_claim(l, a, e, touch);
-    else if (str_is(e->collection, "storageclasses.storage.k8s.io"))
-        on_class(l, e, touch);
-    (void) pthread_mutex_unlock(&l->lock);
+    static const struct {
+        const char *collection;
+        void (*fn)(struct links *l, struct arena *a, const struct kube_event *e,
+                   const struct links_touch *touch);
+    } handlers[] = {
+        {"applications.eve.lfedge.org", on_application}, {"devices.eve.lfedge.org", on_device},
+        {"volumes.eve.lfedge.org", on_volume},           {"persistentvolumeclaims", on_claim},
+        {"storageclasses.storage.k8s.io", on_class},
+    };
+    for (size_t i = 0; i < N_ELEMENTS(handlers); i++) {
+        if (!str_is(e->collection, handlers[i].collection))
+            continue;
+        ARENA_AUTO a = arena_new();
+        (void) pthread_mutex_lock(&l->lock);
+        handlers[i].fn(l, a, e, touch);
+        (void) pthread_mutex_unlock(&l->lock);
+    }
 }
 
 /* ---- looking -------------------------------------------------------------------------------- */

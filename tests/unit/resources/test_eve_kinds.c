@@ -116,6 +116,29 @@ TEST(a_device_has_its_uuid_from_the_start_and_for_good)
                "immutable");
 }
 
+/* What was stored before there were uuids has one with its next write, and nobody chooses it. */
+TEST(what_had_no_uuid_is_given_one)
+{
+    static const char *const plurals[] = {"applications", "devicenetworks", "devices",
+                                          "images",       "networkconfigs", "volumes"};
+    static const char *const subresources[] = {"", "status"};
+    const char *const given = "{'status':{'uuid':'ec232b65-602a-f2a9-287b-5d95721116e6'}}";
+    REGISTRY kinds = fixture_registry();
+    for (size_t i = 0; i < N_ELEMENTS(plurals) * 2; i++) {
+        ARENA_AUTO a = arena_new();
+        struct hook_run run = {
+            .kind = arena_printf(a, "eve.lfedge.org/v1beta1/%s", plurals[i / 2]).p,
+            .subresource = subresources[i % 2],
+            .old = fixture_json(a, "{'metadata':{'name':'x'},'spec':{}}"),
+            .object = fixture_json(a, i % 2 ? given : "{'metadata':{'name':'x'},'spec':{}}")};
+        (void) hook_run(a, kinds, &run);
+        const struct str uuid = json_str(json_at(run.object, "status", "uuid", NULL));
+        assert_int_equal(uuid.n, 36);
+        assert_true(str_find_str(STR("ec232b65-602a-f2a9-287b-5d95721116e6"), uuid) < 0);
+        assert_null(json_at(run.object, "status", "conditions", NULL));
+    }
+}
+
 TEST(what_was_asked_and_approved_stays)
 {
     REGISTRY kinds = fixture_registry();
