@@ -49,23 +49,36 @@ static bool keeps_order(const struct str *was, size_t n_was, const struct str *i
     return true;
 }
 
-static void compare_items(struct making *m, const struct schema *list, struct str place,
-                          const struct json *old, const struct json *new, const struct str *was,
-                          const struct str *is)
+/* A list with the keys of its items. */
+struct keyed {
+    const struct json *list;
+    const struct str *keys;
+};
+
+static ptrdiff_t find(const struct keyed *in, struct str key)
 {
-    for (size_t i = 0; i < old->n; i++)
-        if (place_find(is, new->n, was[i]) < 0)
-            (void) add(m, join(m, place, was[i]), &old->items[i], NULL);
-    for (size_t i = 0; i < old->n; i++) {
-        const ptrdiff_t at = place_find(is, new->n, was[i]);
+    return place_find(in->keys, in->list->n, key);
+}
+
+static void compare_items(struct making *m, const struct schema *schema, struct str place,
+                          const struct keyed *old, const struct keyed *new)
+{
+    const size_t n_old = old->list->n, n_new = new->list->n;
+    for (size_t i = 0; i < n_old; i++)
+        if (find(new, old->keys[i]) < 0)
+            (void) add(m, join(m, place, old->keys[i]), &old->list->items[i], NULL);
+    for (size_t i = 0; i < n_old; i++) {
+        const ptrdiff_t at = find(new, old->keys[i]);
         if (at >= 0)
-            compare(m, list->items, join(m, place, was[i]), &old->items[i], &new->items[at]);
+            compare(m, schema->items, join(m, place, old->keys[i]), &old->list->items[i],
+                    &new->list->items[at]);
     }
-    for (size_t i = 0; i < new->n; i++)
-        if (place_find(was, old->n, is[i]) < 0)
-            add(m, join(m, place, is[i]), NULL, &new->items[i])->at = i;
-    if (!keeps_order(was, old->n, is, new->n))
-        add(m, place, key_list(m, was, old->n), key_list(m, is, new->n))->is_order = true;
+    for (size_t i = 0; i < n_new; i++)
+        if (find(old, new->keys[i]) < 0)
+            add(m, join(m, place, new->keys[i]), NULL, &new->list->items[i])->at = i;
+    if (!keeps_order(old->keys, n_old, new->keys, n_new))
+        add(m, place, key_list(m, old->keys, n_old), key_list(m, new->keys, n_new))->is_order =
+            true;
 }
 
 /* ---- values -------------------------------------------------------------------------------- */
@@ -120,10 +133,10 @@ static void compare(struct making *m, const struct schema *schema, struct str pl
         compare_members(m, schema, place, old, new);
         return;
     }
-    const struct str *was = place_items(m->arena, schema, old);
-    const struct str *is = was ? place_items(m->arena, schema, new) : NULL;
-    if (was && is)
-        compare_items(m, schema, place, old, new, was, is);
+    const struct keyed was = {old, place_items(m->arena, schema, old)};
+    const struct keyed is = {new, was.keys ? place_items(m->arena, schema, new) : NULL};
+    if (was.keys && is.keys)
+        compare_items(m, schema, place, &was, &is);
     else if (!json_equal(old, new))
         (void) add(m, place, unless_empty(schema, old), unless_empty(schema, new));
 }
@@ -138,86 +151,89 @@ struct difference difference_make(struct arena *a, const struct schema *schema,
 
 /* ---- applying ------------------------------------------------------------------------------ */
 
-/* Where an item of the list goes that the change brings. */
-static void put_item(struct arena *a, struct json *list, const struct difference_change *c)
-{
-    (void) json_insert(a, list, MIN(c->at, (size_t) list->n), json_clone(a, c->new));
-}
+struct applying {
+    struct arena *arena;
+    const struct difference_change *change;
+};
 
-static void reorder(struct arena *a, const struct schema *schema, struct json *list,
-                    const struct json *keys)
+static void apply_at(struct applying *w, const struct schema *schema, struct json *value,
+                     struct str rest);
+
+static void reorder(struct applying *w, const struct schema *schema, struct json *list)
 {
     struct json sorted = json_array();
-    const struct str *is = place_items(a, schema, list);
-    JSON_FOR_EACH_ITEM (keys, key) {
+    const struct str *is = place_items(w->arena, schema, list);
+    JSON_FOR_EACH_ITEM (w->change->new, key) {
         const ptrdiff_t at = is ? place_find(is, list->n, json_str(key)) : -1;
         if (at >= 0)
-            (void) json_push(a, &sorted, list->items[at]);
+            (void) json_push(w->arena, &sorted, list->items[at]);
     }
     *list = sorted;
 }
 
-static void set_member(struct arena *a, struct json *object, struct str name,
-                       const struct json *value)
+static void apply_to_item(struct applying *w, const struct schema *schema, struct json *list,
+                          struct str step, struct str rest)
 {
-    if (value)
-        (void) json_set(a, object, name, json_clone(a, value));
-    else
-        (void) json_remove(object, name);
-}
-
-static void apply_at(struct arena *a, const struct schema *schema, struct json *value,
-                     struct str rest, const struct difference_change *c);
-
-static void apply_to_item(struct arena *a, const struct schema *schema, struct json *list,
-                          struct str step, struct str rest, const struct difference_change *c)
-{
-    const struct str *keys = place_items(a, schema, list);
+    const struct difference_change *c = w->change;
+    const struct str *keys = place_items(w->arena, schema, list);
     const ptrdiff_t at = keys ? place_find(keys, list->n, step) : -1;
     if (rest.n && at >= 0)
-        apply_at(a, schema->items, &list->items[at], rest, c);
+        apply_at(w, schema->items, &list->items[at], rest);
     else if (!rest.n && c->new &&at < 0)
-        put_item(a, list, c);
+        (void) json_insert(w->arena, list, MIN(c->at, (size_t) list->n),
+                           json_clone(w->arena, c->new));
     else if (!rest.n && !c->new &&at >= 0)
         json_remove_at(list, (size_t) at);
 }
 
+static void set_member(struct applying *w, struct json *object, struct str name)
+{
+    if (w->change->new)
+        (void) json_set(w->arena, object, name, json_clone(w->arena, w->change->new));
+    else
+        (void) json_remove(object, name);
+}
+
 /* A list comes with its first item and goes with its last. */
-static void apply_to_member(struct arena *a, const struct schema *schema, struct json *object,
-                            struct str name, struct str rest, const struct difference_change *c)
+static void apply_to_member(struct applying *w, const struct schema *schema, struct json *object,
+                            struct str name, struct str rest)
 {
     struct json *member = json_get(object, name);
-    if (!rest.n && !c->is_order) {
-        set_member(a, object, name, c->new);
+    if (!rest.n && !w->change->is_order) {
+        set_member(w, object, name);
         return;
     }
     if (!member && rest.n && rest.p[0] == '[')
-        member = json_set(a, object, name, json_array());
+        member = json_set(w->arena, object, name, json_array());
     if (member)
-        apply_at(a, schema_member(schema, name), member, rest, c);
+        apply_at(w, schema_member(schema, name), member, rest);
     if (json_is(member, JSON_ARRAY) && !member->n)
         (void) json_remove(object, name);
 }
 
-static void apply_at(struct arena *a, const struct schema *schema, struct json *value,
-                     struct str rest, const struct difference_change *c)
+static void apply_at(struct applying *w, const struct schema *schema, struct json *value,
+                     struct str rest)
 {
-    struct str step;
-    if (!place_step(&rest, &step) && c->is_order)
-        reorder(a, schema, value, c->new);
-    else if (!c->place.n && c->new)
-        *value = json_clone(a, c->new);
-    else if (step.p[0] == '[')
-        apply_to_item(a, schema, value, step, rest, c);
-    else
-        apply_to_member(a, schema, value, step, rest, c);
+    const struct difference_change *c = w->change;
+    struct str step = STR("");
+    const bool has_step = place_step(&rest, &step);
+    if (!has_step && c->is_order)
+        reorder(w, schema, value);
+    else if (!has_step && !c->place.n && c->new)
+        *value = json_clone(w->arena, c->new);
+    else if (has_step && step.p[0] == '[')
+        apply_to_item(w, schema, value, step, rest);
+    else if (has_step)
+        apply_to_member(w, schema, value, step, rest);
 }
 
 struct json difference_apply(struct arena *a, const struct schema *schema, const struct json *old,
                              const struct difference *d)
 {
     struct json value = json_clone(a, old);
-    for (size_t i = 0; i < d->n; i++)
-        apply_at(a, schema, &value, d->items[i].place, &d->items[i]);
+    for (size_t i = 0; i < d->n; i++) {
+        struct applying w = {a, &d->items[i]};
+        apply_at(&w, schema, &value, d->items[i].place);
+    }
     return value;
 }

@@ -100,16 +100,18 @@ static bool has_effect(const struct review *r)
 static void count_device(struct counting *c, struct str key)
 {
     ARENA_AUTO a = arena_new();
-    CLEANUP(review_done) struct review r = {0};
+    CLEANUP(review_done)
+    struct review r = {.arena = a,
+                       .name = key,
+                       .namespace = STR(""),
+                       .changes = c->changes,
+                       .n_changes = c->n_changes};
     struct status st;
-    struct str name = key, namespace = STR("");
     struct tally *t = &c->tally;
-    (void) str_split(&name, '/', &namespace);
+    (void) str_split(&r.name, '/', &r.namespace);
     status_init(&st, a);
     t->n_looked_at++;
-    int error = review_open(&r, c->preview, a, namespace, name, &st);
-    r.changes = c->changes;
-    r.n_changes = c->n_changes;
+    int error = review_open(&r, c->preview, &st);
     if (error == 0)
         error = review_changes(&r, c->preview, &st);
     t->n_absent += error < 0;

@@ -125,10 +125,12 @@ static int answer(void *ctx, const struct annex_request *q, struct annex_answer 
                   struct status *st)
 {
     struct preview *p = ctx;
-    CLEANUP(review_done) struct review r = {0};
+    CLEANUP(review_done)
+    struct review r = {
+        .arena = q->arena, .namespace = q->resource.namespace, .name = q->resource.name};
     int error = check_format(q, st);
     if (error == 0)
-        error = review_open(&r, p, q->arena, q->resource.namespace, q->resource.name, st);
+        error = review_open(&r, p, st);
     if (error < 0)
         return error;
     return str_is(q->resource.subresource, PREVIEW) ? answer_preview(p, q, &r, ret, st)

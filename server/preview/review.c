@@ -28,18 +28,16 @@ static void take_device_config(struct review *r, struct json *object)
     r->overrides = object && overrides_are_possible(object) ? overrides_of(r->arena, object) : NULL;
 }
 
-int review_open(struct review *r, const struct preview *p, struct arena *a, struct str namespace,
-                struct str name, struct status *st)
+int review_open(struct review *r, const struct preview *p, struct status *st)
 {
     struct json *object = NULL;
     struct status absent;
-    *r = (struct review){.arena = a, .namespace = namespace, .name = name};
     r->registry = kube_kinds(p->client);
     r->schema = snapshot_schema(r->registry);
     int error = read_object(p, r, STR("devices"), &object, st);
     if (error < 0)
         return error;
-    status_init(&absent, a);
+    status_init(&absent, r->arena);
     object = NULL;
     error = read_object(p, r, STR("deviceconfigs"), &object, &absent);
     if (error < 0 && error != -ENOENT) {
@@ -60,9 +58,13 @@ void review_done(struct review *r)
 static int make(struct review *r, const struct preview *p, size_t n_changes, struct snapshot *ret,
                 struct status *st)
 {
-    const struct snapshot_question q = {
-        .namespace = r->namespace, .name = r->name, .changes = r->changes, .n_changes = n_changes};
-    const int error = snapshot_make(p->fleet, r->arena, r->schema, &q, ret, st);
+    const struct snapshot_question q = {.schema = r->schema,
+                                        .namespace = r->namespace,
+                                        .name = r->name,
+                                        .device_config = r->device_config,
+                                        .changes = r->changes,
+                                        .n_changes = n_changes};
+    const int error = snapshot_make(p->fleet, r->arena, &q, ret, st);
     if (error == -ENOENT && !st->code)
         return status_fail(st, 404, "NotFound", "devices.eve.lfedge.org %.*s not found",
                            STR_ARG(status_quote(r->arena, r->name)));

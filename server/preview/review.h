@@ -26,9 +26,9 @@ struct review {
     struct effects effects;
 };
 
-/* Reads what there is of the device. 0, or a negative errno with st filled. Blocks, as all here. */
-int review_open(struct review *r, const struct preview *p, struct arena *a, struct str namespace,
-                struct str name, struct status *st);
+/* Reads what there is of the device; arena, namespace and name are set. 0, or a negative errno with
+ * st filled. Blocks, as all here. */
+int review_open(struct review *r, const struct preview *p, struct status *st);
 void review_done(struct review *r);
 /* Composes as things are. */
 int review_now(struct review *r, const struct preview *p, struct status *st);

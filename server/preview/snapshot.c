@@ -58,25 +58,25 @@ static bool removes_device(const struct snapshot_question *q)
     return false;
 }
 
-int snapshot_make(struct fleet *f, struct arena *a, const struct schema *schema,
-                  const struct snapshot_question *q, struct snapshot *ret, struct status *st)
+int snapshot_make(struct fleet *f, struct arena *a, const struct snapshot_question *q,
+                  struct snapshot *ret, struct status *st)
 {
     struct compose_inputs inputs = {0};
     *ret = (struct snapshot){.is_gone = removes_device(q)};
     if (ret->is_gone) {
-        ret->config = snapshot_config(a, schema, NULL);
+        ret->config = snapshot_config(a, q->schema, NULL);
         return 0;
     }
     const int r = fleet_inputs(f, a, q->namespace, q->name, q->changes, q->n_changes, &inputs, st);
     if (r < 0)
         return r;
     expected_add(a, q->name, q->changes, q->n_changes, &inputs);
-    compose(a, &inputs, &ret->result);
+    fleet_compose(a, &inputs, q->device_config, &ret->result);
     ret->config =
-        snapshot_config(a, schema, protojson_value(a, &ret->result.config->message, NULL));
+        snapshot_config(a, q->schema, protojson_value(a, &ret->result.config->message, NULL));
     ret->places = ARENA_ARRAY(a, struct str, ret->result.n_sources + 1);
     for (size_t i = 0; i < ret->result.n_sources; i++)
-        ret->places[i] = place_of_path(a, schema, ret->config, ret->result.sources[i].path);
+        ret->places[i] = place_of_path(a, q->schema, ret->config, ret->result.sources[i].path);
     return 0;
 }
 

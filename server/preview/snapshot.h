@@ -18,13 +18,15 @@ struct snapshot {
 /* The schema of configurations, as long as the registry is held. */
 const struct schema *snapshot_schema(const struct registry *r);
 struct snapshot_question {
-    struct str namespace, name; /* of the Device */
+    const struct schema *schema;
+    struct str namespace, name;       /* of the Device */
+    const struct json *device_config; /* what it was told before; NULL: nothing */
     const struct fleet_change *changes;
     size_t n_changes;
 };
 /* 0; -ENOENT: there is no such Device; other negative errnos with st filled. Blocks. */
-int snapshot_make(struct fleet *f, struct arena *a, const struct schema *schema,
-                  const struct snapshot_question *q, struct snapshot *ret, struct status *st);
+int snapshot_make(struct fleet *f, struct arena *a, const struct snapshot_question *q,
+                  struct snapshot *ret, struct status *st);
 /* A configuration as a DeviceConfig has it (NULL: none), in the same form. */
 struct json *snapshot_config(struct arena *a, const struct schema *schema,
                              const struct json *config);

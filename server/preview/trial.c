@@ -121,46 +121,50 @@ static bool is_plain_name(struct str s)
     return true;
 }
 
-static int request(const struct trial *t, const struct candidate *o, enum verb verb,
-                   const struct overlay *overlay, const struct json *body, struct str type,
-                   struct json **ret, struct status *st)
+static struct kube_request request_of(const struct candidate *o, enum verb verb)
+{
+    return (struct kube_request){.verb = verb,
+                                 .group = o->kind->group,
+                                 .version = o->kind->version,
+                                 .resource = o->kind->plural,
+                                 .namespace = o->namespace,
+                                 .name = o->name,
+                                 .query = STR("dryRun=All")};
+}
+
+static struct str manager_of(const struct trial *t)
 {
     const struct str asked = request_parameter(&t->request->query, "fieldManager");
-    const struct kube_trial trial = {.user = &t->request->user,
-                                     .manager = asked.n ? asked : DEFAULT_MANAGER,
-                                     .overlay = overlay};
-    const bool is_apply = str_is(type, "application/apply-patch+yaml");
-    const struct kube_request r = {
-        .verb = verb,
-        .group = o->kind->group,
-        .version = o->kind->version,
-        .resource = o->kind->plural,
-        .namespace = o->namespace,
-        .name = o->name,
-        .content_type = type,
-        .query = is_apply
-                     ? arena_printf(t->request->arena, "dryRun=All&force=true&fieldManager=%.*s",
-                                    STR_ARG(trial.manager))
-                     : STR("dryRun=All"),
-        .body = body};
-    return kube_try(t->api, t->request->arena, &trial, &r, ret, st);
+    return asked.n ? asked : DEFAULT_MANAGER;
+}
+
+static int request(const struct trial *t, const struct overlay *overlay,
+                   const struct kube_request *r, struct json **ret, struct status *st)
+{
+    const struct kube_trial trial = {
+        .user = &t->request->user, .manager = manager_of(t), .overlay = overlay};
+    return kube_try(t->api, t->request->arena, &trial, r, ret, st);
 }
 
 static int read_current(const struct trial *t, const struct candidate *o, struct json **ret,
                         struct status *st)
 {
-    const struct kube_request r = {.verb = VERB_GET,
-                                   .group = o->kind->group,
-                                   .version = o->kind->version,
-                                   .resource = o->kind->plural,
-                                   .namespace = o->namespace,
-                                   .name = o->name};
+    struct kube_request r = request_of(o, VERB_GET);
     struct status absent;
     status_init(&absent, t->request->arena);
-    const int r_get = kube_request(t->client, t->request->arena, &r, ret, &absent);
-    if (r_get < 0 && r_get != -ENOENT)
+    r.query = STR_NONE;
+    const int error = kube_request(t->client, t->request->arena, &r, ret, &absent);
+    if (error < 0 && error != -ENOENT)
         *st = absent;
-    return r_get;
+    return error;
+}
+
+/* What kubectl applied to it the last time; NULL: nothing, or not from its side. */
+static struct json *last_applied(struct arena *a, const struct json *current)
+{
+    const struct json *annotations = json_at(current, "metadata", "annotations", NULL);
+    const struct str text = json_get_str(annotations, LAST_APPLIED);
+    return text.n ? json_parse_quick(a, text) : NULL;
 }
 
 /* Who applied before tells how it goes on: an object of client-side apply is patched as kubectl
@@ -170,30 +174,33 @@ static int apply(const struct trial *t, const struct candidate *o, const struct 
 {
     struct arena *a = t->request->arena;
     struct json *current = NULL;
-    const int r = read_current(t, o, &current, st);
-    if (r < 0 && r != -ENOENT)
-        return r;
+    struct kube_request r = request_of(o, VERB_PATCH);
+    const int error = read_current(t, o, &current, st);
+    if (error < 0 && error != -ENOENT)
+        return error;
+    struct json *last = last_applied(a, current);
     clean(o->given);
-    const struct json *text =
-        json_get(json_at(current, "metadata", "annotations", NULL), LAST_APPLIED);
-    struct json *last = text ? json_parse_quick(a, json_str(text)) : NULL;
-    if (!last)
-        return request(t, o, VERB_PATCH, overlay, o->given, STR("application/apply-patch+yaml"),
-                       ret, st);
-    clean(last);
-    add_removals(a, o->given, last);
-    return request(t, o, VERB_PATCH, overlay, o->given, STR("application/merge-patch+json"), ret,
-                   st);
+    r.body = o->given;
+    if (last) {
+        clean(last);
+        add_removals(a, o->given, last);
+        r.content_type = STR("application/merge-patch+json");
+    } else {
+        r.content_type = STR("application/apply-patch+yaml");
+        r.query =
+            arena_printf(a, "dryRun=All&force=true&fieldManager=%.*s", STR_ARG(manager_of(t)));
+    }
+    return request(t, overlay, &r, ret, st);
 }
 
 static int try_one(const struct trial *t, const struct candidate *o, const struct overlay *overlay,
                    struct json **ret, struct status *st)
 {
-    struct json *gone = NULL;
+    const struct kube_request r = request_of(o, VERB_DELETE);
     if (!o->is_removal)
         return apply(t, o, overlay, ret, st);
     *ret = NULL;
-    return request(t, o, VERB_DELETE, overlay, NULL, STR_NONE, &gone, st);
+    return request(t, overlay, &r, NULL, st);
 }
 
 /* ---- all of them --------------------------------------------------------------------------- */
