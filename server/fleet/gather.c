@@ -120,6 +120,10 @@ static void add_references(struct gathering *g, struct str collection, const str
         const bool is_of_users = r->flags & REFERENCE_OF_USERS;
         add(g, r->collection, is_of_users ? g->namespace : r->namespace, r->name);
     }
+    /* Claims that are made for an Application are in nobody's spec but the Volume's. */
+    const struct str claim = json_str(json_at(object, "spec", "claim", NULL));
+    if (str_is(collection, FLEET_VOLUMES) && claim.n)
+        add(g, STR("persistentvolumeclaims"), g->namespace, claim);
 }
 
 static void add(struct gathering *g, struct str collection, struct str namespace, struct str name)
