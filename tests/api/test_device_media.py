@@ -16,6 +16,7 @@ import eve
 import wire
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from fleet import Site
 from seth import KUBECTLS, TOP, Server, binary, unique, wait_until
 
 OPTIONS = ("--tls-san", "ctl.example.org")
@@ -297,8 +298,9 @@ def test_secrets_are_encrypted_again_after_a_rotation():
                                       "deviceCertHash": b64(d.ecdh_identity.pem_hash[:16]), "controllerCertHash": b64(known_hash)}],
                   "datastores": [{"id": str(uuid.uuid4()), "dType": "DsHttps", "fqdn": "https://images.example.org",
                                   "cipherData": {"cipherContextId": "mine", "initialValue": b64(iv), "cipherData": b64(sealed), "clearTextSha256": b64(eve.sha256(plain))}}]}
-        s.ok("POST", f"/apis/eve.lfedge.org/v1beta1/namespaces/{ns}/deviceconfigs",
-             {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "DeviceConfig", "metadata": {"name": f"eve-{d.identity.der_hash.hex()[:8]}"}, "spec": {"config": config}})
+        site = Site(s)
+        site.ns = ns
+        site.tell(d, config)
 
         def opened():
             """What the device finds in its configuration, None while there is nothing or it lacks a certificate."""

@@ -56,6 +56,21 @@ class Site:
     def delete(self, device):
         return self.server.ok("DELETE", self.path("devices", self.name(device)))
 
+    def tell(self, device, config):
+        """A whole configuration in place of what is composed for the device."""
+        assert device.config(known="")[0].status == 200  # so that there is a DeviceConfig
+        path = self.path("deviceconfigs", self.name(device))
+
+        def is_written():
+            o = self.server.ok("GET", path)
+            o["metadata"].setdefault("annotations", {})["eve.lfedge.org/composed"] = "false"
+            o["spec"] = {"config": config}
+            status, answer = self.server.request("PUT", path, o)
+            assert status in (200, 409), answer
+            return status == 200
+
+        seth.wait_until(is_written, what="the configuration to be written")
+
     def read(self, device, stream, **query):
         """The lines that are stored, oldest first."""
         status, data = self.server.request("GET", f"/edgenode/{device.uuid}/{stream}?{urllib.parse.urlencode(query)}", raw=True)

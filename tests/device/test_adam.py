@@ -217,6 +217,26 @@ def test_get_edit_put_keeps_every_field(s):
     assert objects["spec"]["config"]["apps"][0]["displayname"] == "b"
 
 
+def test_what_is_put_is_whole_and_can_be_given_back(s):
+    a = Adam(s)
+    d = a.device()
+    assert d.config()[0].status == 200
+    path = f"{CONFIGS}/{a_name(d)}"
+    a.done("PUT", f"/device/{d.uuid}/config", {"configItems": [{"key": "timer.config.interval", "value": "60"}]})
+    assert s.ok("GET", path)["metadata"]["annotations"]["eve.lfedge.org/composed"] == "false"
+    given = d.config()[1]["config"]
+    assert "systemAdapterList" not in given and given["configItems"], given
+    # What would be composed is not: neither now nor after another PUT.
+    device = f"{DEVICES}/{a_name(d)}"
+    s.ok("PATCH", device, {"metadata": {"annotations": {"eve.lfedge.org/config.timer.metric.interval": "61"}}}, {"Content-Type": "application/merge-patch+json"})
+    a.done("PUT", f"/device/{d.uuid}/config", {"configItems": [{"key": "timer.config.interval", "value": "62"}]})
+    assert [i["value"] for i in d.config()[1]["config"]["configItems"]] == ["62"]
+    s.ok("DELETE", path)
+    composed = wait_until(lambda: (r := d.config()[1]) and r["config"].get("systemAdapterList") and r["config"], what="what is composed")
+    assert [(i["key"], i["value"]) for i in composed["configItems"]] == [("timer.metric.interval", "61")]
+    assert int(composed["id"]["version"]) > 2 and composed["config_timestamp"]["seconds"] >= given["config_timestamp"]["seconds"]
+
+
 def a_name(d):
     return f"eve-{d.identity.der_hash.hex()[:8]}"
 

@@ -224,10 +224,7 @@ def test_volumes_and_images(s):
     name, vol, img = site(s).name(d), unique("vol"), unique("img")
     volume = make(s, "volumes", "Volume", vol, {"device": name, "claim": "c", "application": "a"})
     content = make(s, "images", "Image", img, {"ref": "nginx:1", "storageClass": "eve-docker"})
-    whole = {"metadata": {"name": name, "annotations": {"eve.lfedge.org/composed": "false"}},
-             "spec": {"config": {"id": {"version": "2"}, "contentInfo": [{"uuid": content, "displayName": "i"}]}}}
-    assert d.config()[0].status == 200  # so that there is a DeviceConfig
-    s.ok("PATCH", site(s).path("deviceconfigs", name), whole, {"Content-Type": "application/merge-patch+json"})
+    site(s).tell(d, {"id": {"version": "2"}, "contentInfo": [{"uuid": content, "displayName": "i"}]})
     info(d, "ZiVolume", "vinfo", {"uuid": volume, "displayName": "v", "state": "CREATED_VOLUME",
                                   "resources": {"maxSizeBytes": 10 << 30}})
     wait_condition(s, "volumes", vol, "Ready", "True")
