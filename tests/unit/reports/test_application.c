@@ -274,3 +274,68 @@ TEST(ten_thousand_errors_are_one)
     assert_int_equal(f.d.n_events, 1);
     end(&f);
 }
+
+/* ---- delivery -------------------------------------------------------------------------------- */
+
+#define AT_GENERATION_2 "{'metadata':{'name':'web','generation':2},'status':{'device':'edge-7'}}"
+
+static int64_t observed(const struct fixture *f)
+{
+    return json_get_int(derive_find_condition(f->d.status, "Delivered"), STR("observedGeneration"),
+                        0);
+}
+
+TEST(an_application_is_delivered_as_it_is_or_not)
+{
+    static const struct {
+        struct app_delivery told;
+        const char *status, *reason;
+    } cases[] = {
+        {{true, 2}, "True", "Fetched"},
+        {{true, APP_GENERATION_ANY}, "True", "Fetched"},
+        {{true, 1}, "False", "Outdated"},
+        {{true, 0}, "False", "NotInConfiguration"},
+        {{false, 0}, "", ""}, /* it never was there */
+    };
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct fixture f;
+        begin(&f, AT_GENERATION_2);
+        derive_app_delivery(&f.d, &cases[i].told);
+        assert_condition(&f, "Delivered", cases[i].status, cases[i].reason, NULL);
+        assert_int_equal(observed(&f), cases[i].status[0] ? 2 : 0);
+        end(&f);
+    }
+}
+
+TEST(an_edit_takes_delivered_back_until_it_is_fetched)
+{
+    struct fixture f;
+    begin(&f, AT_GENERATION_2);
+    derive_app_delivery(&f.d, &(struct app_delivery){true, 2});
+    store(&f);
+    (void) json_set(f.arena, json_get(f.object, STR("metadata")), STR("generation"), json_int(3));
+    derive_app_delivery(&f.d, &(struct app_delivery){.is_current = false});
+    assert_condition(&f, "Delivered", "False", "Outdated", NULL);
+    /* What the device says of the old one is no news of the new one. */
+    Eve__Info__ZInfoApp m = EVE__INFO__ZINFO_APP__INIT;
+    m.appname = (char *) "web";
+    m.state = EVE__INFO__ZSW_STATE__RUNNING;
+    derive_application(&f.d, &m);
+    assert_condition(&f, "Delivered", "False", "Outdated", NULL);
+    derive_app_delivery(&f.d, &(struct app_delivery){true, 3});
+    assert_condition(&f, "Delivered", "True", "Fetched", NULL);
+    end(&f);
+}
+
+TEST(a_fetch_before_anybody_saw_the_edit_counts_for_it)
+{
+    struct fixture f;
+    begin(&f, AT_GENERATION_2);
+    derive_app_delivery(&f.d, &(struct app_delivery){true, 2});
+    store(&f);
+    (void) json_set(f.arena, json_get(f.object, STR("metadata")), STR("generation"), json_int(3));
+    derive_app_delivery(&f.d, &(struct app_delivery){true, 3});
+    assert_condition(&f, "Delivered", "True", "Fetched", NULL);
+    assert_int_equal(observed(&f), 3);
+    end(&f);
+}

@@ -388,6 +388,167 @@ TEST(a_fallback_of_the_network_means_not_applied)
     end(&f);
 }
 
+TEST(what_was_sent_is_not_yet_accepted)
+{
+    struct fixture f;
+    begin(&f, DEVICE);
+    derive_delivery(&f.d, &(struct delivery){.hash = STR("h"), .at_us = NOW_US, .version = 3});
+    assert_str(text_at(&f, "config", "version"), "3");
+    assert_str(derive_condition_text(f.d.status, "ConfigAccepted", "status"), "");
+    assert_condition(&f, "ConfigApplied", "Unknown", "Fetched", NULL);
+    store(&f);
+    derive_delivery(&f.d,
+                    &(struct delivery){.hash = STR("h"), .at_us = NOW_US, .is_confirmed = true});
+    assert_condition(&f, "ConfigAccepted", "True", "Received", NULL);
+    assert_str(text_at(&f, "config", "version"), "3");
+    end(&f);
+}
+
+TEST(a_device_leaves_it_aside_in_maintenance_mode_and_while_it_updates_itself)
+{
+    struct fixture f;
+    Eve__Info__ZInfoDevice m = device_message();
+    begin(&f, DEVICE);
+    m.state = EVE__INFO__ZDEVICE_STATE__ZDEVICE_STATE_MAINTENANCE_MODE;
+    derive_config_word(&f.d, &m);
+    assert_condition(&f, "ConfigApplied", "False", "MaintenanceMode", NULL);
+    /* Another one changes nothing about that. */
+    derive_delivery(&f.d, &(struct delivery){.hash = STR("h2"), .at_us = NOW_US});
+    assert_condition(&f, "ConfigApplied", "False", "MaintenanceMode", NULL);
+    m.state = EVE__INFO__ZDEVICE_STATE__ZDEVICE_STATE_BASEOS_UPDATING;
+    derive_config_word(&f.d, &m);
+    assert_condition(&f, "ConfigApplied", "False", "BaseOSUpdating", NULL);
+    m.state = EVE__INFO__ZDEVICE_STATE__ZDEVICE_STATE_ONLINE;
+    derive_config_word(&f.d, &m);
+    assert_condition(&f, "ConfigApplied", "Unknown", "Fetched", NULL);
+    end(&f);
+}
+
+TEST(a_version_on_its_way_keeps_applications_waiting)
+{
+    static const struct {
+        int user_status;
+        const char *reason;
+    } cases[] = {{1, "BaseOSUpdating"}, {2, "BaseOSUpdating"}, {3, "BaseOSUpdating"}, {6, ""}};
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct fixture f;
+        Eve__Info__ZInfoDevice m = device_message();
+        begin(&f, WITH_TARGET);
+        Eve__Info__ZInfoDevSW *list[] = {
+            software(f.arena, "13.4.0-kvm-amd64", 4),
+            software(f.arena, "14.0.0-kvm-amd64", cases[i].user_status)};
+        m.swlist = list;
+        m.n_swlist = 2;
+        (void) derive_device(&f.d, &m);
+        assert_str(derive_condition_text(f.d.status, "ConfigApplied", "reason"), cases[i].reason);
+        end(&f);
+    }
+}
+
+static void metrics_at(struct fixture *f, int64_t received_us, int64_t processed_us)
+{
+    Eve__Metrics__DeviceMetric metric;
+    eve__metrics__device_metric__init(&metric);
+    metric.last_received_config = time_of(f->arena, received_us);
+    metric.last_processed_config = time_of(f->arena, processed_us);
+    derive_metrics(&f->d, &metric);
+}
+
+TEST(a_configuration_that_is_not_worked_in_is_ignored)
+{
+    struct fixture f;
+    const int64_t before_us = NOW_US - 3600 * SECOND_US;
+    begin(&f, DEVICE);
+    derive_delivery(&f.d, &(struct delivery){.hash = STR("h"),
+                                             .at_us = NOW_US,
+                                             .rendered_s = NOW_US / SECOND_US,
+                                             .is_confirmed = true});
+    /* It may be at it. */
+    metrics_at(&f, before_us, before_us);
+    assert_condition(&f, "ConfigApplied", "Unknown", "Fetched", NULL);
+    store(&f);
+    store(&f);
+    metrics_at(&f, before_us, before_us);
+    assert_condition(&f, "ConfigApplied", "False", "Ignored",
+                     "the device fetched it and went on with that of 2027-01-15T07:00:00Z: it "
+                     "cannot read the new one, or has one that is newer");
+    assert_event(&f, 0, true, "ConfigIgnored", NULL);
+    metrics_at(&f, NOW_US, NOW_US);
+    assert_condition(&f, "ConfigApplied", "True", "Processed", NULL);
+    end(&f);
+}
+
+TEST(another_target_is_not_reached_before_the_device_says_so)
+{
+    struct fixture f;
+    begin(&f, WITH_TARGET);
+    (void) json_set(f.arena, f.d.status, STR("eve-os-version"),
+                    json_string(STR("13.4.0-kvm-amd64")));
+    const struct condition good = {"BaseOSUpdated", "True", STR("NoTarget"), STR("")};
+    (void) derive_condition(&f.d, &good);
+    derive_base_os_target(&f.d);
+    assert_condition(&f, "BaseOSUpdated", "False", "Waiting",
+                     "13.4.0-kvm-amd64 runs; the device has not begun with 14.0.0-kvm-amd64");
+    end(&f);
+}
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+static Eve__Info__ZioBundle *adapter(struct arena *a, const char *name, char **members, size_t n)
+{
+    Eve__Info__ZioBundle *b = ARENA_NEW(a, Eve__Info__ZioBundle);
+    eve__info__zio_bundle__init(b);
+    b->type = EVE__COMMON__PHY_IO_TYPE__PhyIoNetEth;
+    b->name = (char *) name;
+    b->members = members;
+    b->n_members = n;
+    return b;
+}
+
+TEST(ports_are_those_that_the_device_lists)
+{
+    struct fixture f;
+    Eve__Info__ZInfoDevice m = device_message();
+    begin(&f, DEVICE);
+    char *members[] = {(char *) "eth1", (char *) "\xff\x01"};
+    Eve__Info__ZioBundle *list[] = {adapter(f.arena, "eth0", NULL, 0),
+                                    adapter(f.arena, "group", members, 2)};
+    m.assignableadapters = list;
+    m.n_assignableadapters = 2;
+    derive_ports(&f.d, &m);
+    const struct json *ports = json_get(f.d.status, STR("ports"));
+    assert_int_equal(json_count(ports), 3);
+    assert_str(json_text(f.arena, &ports->items[0]),
+               "{\"label\":\"eth0\",\"type\":1,\"group\":\"eth0\"}");
+    assert_str(json_text(f.arena, &ports->items[1]),
+               "{\"label\":\"eth1\",\"type\":1,\"group\":\"group\"}");
+    assert_true(str_is_utf8(json_get_str(&ports->items[2], STR("label"))));
+    /* One that lists none has not lost them. */
+    store(&f);
+    m.n_assignableadapters = 0;
+    derive_ports(&f.d, &m);
+    assert_false(derivation_has_changed(&f.d));
+    end(&f);
+}
+
+TEST(ports_are_bounded)
+{
+    struct fixture f;
+    Eve__Info__ZInfoDevice m = device_message();
+    begin(&f, DEVICE);
+    const size_t n = 20000;
+    char **members = ARENA_ARRAY(f.arena, char *, n);
+    for (size_t i = 0; i < n; i++)
+        members[i] = (char *) "eth9";
+    Eve__Info__ZioBundle *list[] = {adapter(f.arena, "g", members, n),
+                                    adapter(f.arena, "h", members, n)};
+    m.assignableadapters = list;
+    m.n_assignableadapters = 2;
+    derive_ports(&f.d, &m);
+    assert_int_equal(json_count(json_get(f.d.status, STR("ports"))), 256);
+    end(&f);
+}
+
 TEST(a_deviceconfig_knows_whether_it_was_delivered)
 {
     struct fixture f;

@@ -237,6 +237,55 @@ TEST(only_another_spec_makes_another_configuration)
     close_fixture(&f);
 }
 
+#define SETTLED(generation, version, at) \
+    STR("{\"metadata\":{\"generation\":" generation "},\"status\":{\"version\":\"" version \
+        "\",\"renderedAt\":\"" at "\",\"conditions\":[]}}")
+
+TEST(the_version_of_a_configuration_counts_and_its_other_statuses_do_not)
+{
+    struct fixture f;
+    open_fixture(&f);
+    send_device(&f, KUBE_ADDED, "one", UUID_A, STR(""), "{}");
+    CLEANUP(device_unrefp) struct device *d = roster_by_name(f.roster, STR("site"), STR("one"));
+    const char *configs = "deviceconfigs.eve.lfedge.org";
+    struct str first = SETTLED("1", "1", "2026-01-01T00:00:00Z");
+    send(&f, KUBE_ADDED, configs, "site", "one", first);
+    unsigned before = generation(d);
+    send(&f, KUBE_MODIFIED, configs, "site", "one", first);
+    assert_int_equal(generation(d), before);
+    send(&f, KUBE_MODIFIED, configs, "site", "one", SETTLED("1", "2", "2026-01-01T00:00:00Z"));
+    assert_int_equal(generation(d), before + 1);
+    /* What was made already, of this and of what is on its way. */
+    d->config_mark = (struct config_mark){.generation = 3, .version = 4, .rendered_s = 1800000000};
+    send(&f, KUBE_MODIFIED, configs, "site", "one", SETTLED("3", "3", "2026-01-01T00:00:00Z"));
+    send(&f, KUBE_MODIFIED, configs, "site", "one", SETTLED("3", "4", "2027-01-15T08:00:00Z"));
+    assert_int_equal(generation(d), before + 1);
+    /* A new one of that name begins anew. */
+    send(&f, KUBE_DELETED, configs, "site", "one", first);
+    send(&f, KUBE_ADDED, configs, "site", "one", SETTLED("1", "1", "2026-01-01T00:00:00Z"));
+    assert_int_equal(generation(d), before + 3);
+    close_fixture(&f);
+}
+
+TEST(what_a_device_was_given_is_read_from_it)
+{
+    struct fixture f;
+    open_fixture(&f);
+    send_device(&f, KUBE_ADDED, "one", UUID_A, STR(""), "{}");
+    CLEANUP(device_unrefp) struct device *d = roster_by_name(f.roster, STR("site"), STR("one"));
+    assert_int_equal(d->floor_version, 0);
+    send(&f, KUBE_MODIFIED, "devices.eve.lfedge.org", "site", "one",
+         STR("{\"metadata\":{\"namespace\":\"site\",\"name\":\"one\",\"uid\":\"uid-one\"},"
+             "\"status\":{\"uuid\":\"" UUID_A "\",\"config\":{\"version\":\"7\","
+             "\"renderedAt\":\"2027-01-15T08:00:00Z\"}}}"));
+    assert_int_equal(d->floor_version, 7);
+    assert_int_equal(d->floor_rendered_s, 1800000000);
+    device_raise_floor(d, 6, 1900000000);
+    assert_int_equal(d->floor_version, 7);
+    assert_int_equal(d->floor_rendered_s, 1900000000);
+    close_fixture(&f);
+}
+
 static struct str with_revision(struct fixture *f, struct str text, int revision)
 {
     return arena_printf(f->arena, "{\"metadata\":{\"resourceVersion\":\"%d\",%.*s", revision,
