@@ -144,14 +144,21 @@ static void gone_by_name(struct run *run, struct str name)
 static int look_at(struct run *run, struct str name)
 {
     const struct object_place at = place_of(run, name);
-    struct json *object = NULL;
+    struct json *object = NULL, *again = NULL;
     int r = objects_get(run->ctx, run->arena, &at, &object);
+    if (r == -ENOENT) {
+        gone_by_name(run, name);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    workload_index_found(run->ix, object);
+    r = objects_get(run->ctx, run->arena, &at, &again);
     if (r < 0 && r != -ENOENT)
         return r;
-    if (r == -ENOENT)
-        gone_by_name(run, name);
-    else
-        workload_index_learn_application(run->ix, object);
+    const struct str uid = object_meta_text(object, "uid");
+    if (r == -ENOENT || !str_eq(uid, object_meta_text(again, "uid")))
+        workload_index_gone(run->ix, uid);
     return 0;
 }
 
@@ -231,8 +238,7 @@ static int meet_namesake(struct run *run, const struct object_place *at)
                                     STR_ARG(at->name), workload_kinds[run->kind].kind);
         return -EEXIST;
     }
-    workload_index_learn_application(run->ix, object);
-    return 0;
+    return look_at(run, at->name);
 }
 
 int children_create(struct run *run, const struct json *draft)

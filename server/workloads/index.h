@@ -24,6 +24,9 @@ void workload_index_event(struct workload_index *ix, const struct kube_event *e)
 /* What a request answered: an Application or a ControllerRevision as it is now. */
 void workload_index_learn_application(struct workload_index *ix, const struct json *object);
 void workload_index_learn_revision(struct workload_index *ix, const struct json *object);
+/* An Application that was asked for because events had not told of it. Whoever calls this asks once
+ * more: it may have come to its end in between, and that been told of already. */
+void workload_index_found(struct workload_index *ix, const struct json *object);
 /* The Application is gone, whether its event was seen or not. */
 void workload_index_gone(struct workload_index *ix, struct str uid);
 /* A request about this Application of the owner failed in a way that leaves open whether it had its

@@ -157,7 +157,8 @@ static void put(struct workload_index *ix, const struct json *object)
     if (!is_new && is_same(app, &f))
         return;
     if (!is_new) {
-        if (app->place == APP_OF_OWNER)
+        /* The owner it had, which may be another from now on. */
+        if (app->place == APP_OF_OWNER && !str_is(f.owner_uid, app->owner->uid))
             index_wake(ix, app->owner);
         index_app_unlink(ix, app);
     }
@@ -201,6 +202,13 @@ void workload_index_learn_application(struct workload_index *ix, const struct js
     /* Events come in order: one that is later has told of this already, and perhaps of its end. */
     if (index_version(object) > ix->app_version)
         put(ix, object);
+    (void) pthread_mutex_unlock(&ix->lock);
+}
+
+void workload_index_found(struct workload_index *ix, const struct json *object)
+{
+    (void) pthread_mutex_lock(&ix->lock);
+    put(ix, object);
     (void) pthread_mutex_unlock(&ix->lock);
 }
 

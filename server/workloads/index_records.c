@@ -12,10 +12,11 @@
 
 char *index_copy(struct str s)
 {
-    struct buf b = {0};
-    buf_append_str(&b, s);
-    buf_append_char(&b, '\0');
-    return buf_take(&b);
+    char *copy = mem_alloc(s.n + 1);
+    if (s.n)
+        memcpy(copy, s.p, s.n);
+    copy[s.n] = '\0';
+    return copy;
 }
 
 void index_wake(struct workload_index *ix, const struct owner *o)
