@@ -53,6 +53,7 @@ struct call_reply {
         *body; /* heap array; host takes the slices over and frees the array with mem_free() */
     size_t n_slices;
     const struct watch_request *watch; /* not NULL: stream this instead */
+    struct json *value; /* not NULL: the host takes a value, and this is it instead of a body */
 };
 
 struct call {
@@ -64,6 +65,7 @@ struct call {
     const struct kind *kind;
     const struct kind_subresource *subresource; /* NULL: the object itself */
     struct media_choice media;                  /* the form of the answer */
+    bool takes_value;                           /* its host is in this process */
     bool is_dry_run;
     const struct overlay *overlay; /* of a dry run that is one of several; NULL: none */
     struct status status;          /* code != 0: the call has failed */
@@ -113,6 +115,8 @@ struct str call_key(struct call *c, struct str name);
 void call_fail(struct call *c);                                     /* c->status says why */
 void call_reply_object(struct call *c, int code, struct object *o); /* borrows o */
 void call_reply_json(struct call *c, int code, const struct json *object);
+/* To a host that takes it; in the call's arena, and the host's to change. */
+void call_reply_value(struct call *c, int code, struct json *value);
 void call_reply_text(struct call *c, int code, struct buf *json); /* takes the buffer's memory */
 /* Submits c->write (condition, expected_revision, object set); on_written runs on the host's
  * thread. */

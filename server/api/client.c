@@ -24,12 +24,15 @@ struct local_client {
     size_t n_queue, capacity;
     void (*on_event)(void *ctx, const struct kube_event *e);
     void *ctx;
+    struct kube_event_memo memo; /* our own thread's */
 };
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
 static struct json *reply_value(struct arena *a, const struct call_reply *r)
 {
+    if (r->value)
+        return r->value;
     BUF_AUTO b = {0};
     for (size_t i = 0; i < r->n_slices; i++)
         buf_append_str(&b, r->body[i].s);
@@ -73,6 +76,7 @@ static int run(struct call *c, const struct kube_request *r, struct str manager,
         .body = STR(""),
         .value = r->body,
     };
+    c->takes_value = ret_object != NULL;
     call_run_blocking(c);
     int result = 0;
     if (c->status.code) {
@@ -116,8 +120,12 @@ static void deliver(struct local_client *lc, enum kube_event_type type, struct s
         .is_deleting = o->head.is_deleting,
         .has_owners = o->head.has_owners,
         .text = object_text(o),
+        .memo = &lc->memo,
     };
     lc->on_event(lc->ctx, &e);
+    if (lc->memo.object)
+        arena_reset(lc->memo.arena);
+    lc->memo.object = NULL;
 }
 
 /* On the store's thread. */
@@ -229,6 +237,7 @@ static void local_free(struct kube_client *client)
     }
     (void) pthread_mutex_destroy(&lc->lock);
     (void) pthread_cond_destroy(&lc->wake);
+    arena_free(lc->memo.arena);
     mem_free(lc->manager);
     mem_free(lc);
 }
@@ -262,6 +271,7 @@ struct kube_client *kube_client_local(struct api *api, const char *manager)
     lc->client.ops = &ops;
     lc->api = api;
     lc->manager = mem_strdup(manager);
+    lc->memo.arena = arena_new();
     (void) pthread_mutex_init(&lc->lock, NULL);
     (void) pthread_cond_init(&lc->wake, NULL);
     return &lc->client;

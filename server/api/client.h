@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/status.h"
+#include "json/json.h"
 
 struct kube_request {
     enum verb verb;
@@ -26,8 +27,26 @@ struct kube_event {
     struct str collection; /* "configmaps", "devices.eve.lfedge.org" */
     struct str namespace, name, uid;
     bool is_deleting, has_owners;
-    struct str text; /* the object; parse it when more is needed */
+    struct str text;              /* the object; see kube_event_object() when more is needed */
+    struct kube_event_memo *memo; /* what its hearers share; NULL: nothing */
 };
+
+/* The value of an event that is being told. */
+struct kube_event_memo {
+    struct arena *arena;
+    const struct json *object; /* NULL: nobody has asked yet */
+};
+
+/* The object of an event, parsed once for all who hear of it: not to be changed, and gone with the
+ * event (or with the arena, if nothing is shared). */
+static inline const struct json *kube_event_object(const struct kube_event *e, struct arena *a)
+{
+    if (!e->memo)
+        return json_parse_quick(a, e->text);
+    if (!e->memo->object)
+        e->memo->object = json_parse_quick(e->memo->arena, e->text);
+    return e->memo->object;
+}
 
 struct kube_client;
 struct registry;

@@ -2,6 +2,7 @@
 #include "api/codec.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/alloc.h"
 
@@ -299,6 +300,36 @@ struct json *codec_decode(struct arena *a, const struct object *o, const struct 
     }
     (void) json_set(a, value, STR("apiVersion"), json_string(kind->api_version));
     (void) json_set(a, value, STR("kind"), json_string(kind->kind));
+    return value;
+}
+
+static struct json stored_metadata(struct arena *a, const struct json *meta, int64_t revision)
+{
+    struct json stored = json_object();
+    for (size_t i = 0; i < N_ELEMENTS(meta_order); i++) {
+        const struct json *value = json_get(meta, meta_order[i]);
+        if (value && value->type != JSON_NULL)
+            (void) json_append_member(a, &stored, meta_order[i], json_clone(a, value));
+        if (i == META_REVISION_BEHIND)
+            (void) json_append_member(a, &stored, STR("resourceVersion"),
+                                      json_string(arena_printf(a, "%" PRId64, revision)));
+    }
+    return stored;
+}
+
+struct json *codec_stored_value(struct arena *a, const struct kind *kind, const struct json *object,
+                                int64_t revision)
+{
+    if (kind->from_stored || kind->to_stored || (!kind->is_native && !kind->is_storage))
+        return NULL;
+    struct json *value = json_new(a, json_object());
+    (void) json_append_member(a, value, STR("apiVersion"), json_string(kind->api_version));
+    (void) json_append_member(a, value, STR("kind"), json_string(kind->kind));
+    (void) json_append_member(a, value, STR("metadata"),
+                              stored_metadata(a, json_get(object, STR("metadata")), revision));
+    JSON_FOR_EACH_MEMBER (object, m)
+        if (!is_head_member(json_str(&m->key)))
+            (void) json_append_member(a, value, json_str(&m->key), json_clone(a, &m->value));
     return value;
 }
 

@@ -20,6 +20,10 @@ struct object *codec_farewell(const struct object *o);
 
 /* The object in the given kind's version and form, its parts shared with the text where they can
  * be. */
+/* What codec_decode() gives of an object that was encoded from this value and stored as this
+ * revision, without reading its text. NULL: only the text tells. The value is a copy. */
+struct json *codec_stored_value(struct arena *a, const struct kind *kind, const struct json *object,
+                                int64_t revision);
 struct json *codec_decode(struct arena *a, const struct object *o, const struct kind *kind);
 
 /* At most this many slices make one object. */

@@ -125,6 +125,12 @@ static struct slice take_slice(struct buf *b)
     return slice_adopt(buf_take(b), n);
 }
 
+void call_reply_value(struct call *c, int code, struct json *value)
+{
+    c->reply.value = value;
+    finish(c, code, NULL, 0);
+}
+
 void call_reply_text(struct call *c, int code, struct buf *json)
 {
     struct slice *slices = NEW(struct slice);
@@ -155,11 +161,21 @@ static int check_single(struct call *c)
                        c->kind->is_native ? "core" : "unstructured", STR_ARG(c->kind->kind));
 }
 
+static bool is_plain(const struct call *c)
+{
+    return c->media.form == MEDIA_OBJECT && c->media.encoding == MEDIA_JSON &&
+           !c->media.is_pretty && !request_parameter(&c->in.query, "pretty").p;
+}
+
 void call_reply_json(struct call *c, int code, const struct json *object)
 {
     struct reply_form f = {0};
     if (check_single(c) < 0 || reply_form_of(c, &f) < 0) {
         call_fail(c);
+        return;
+    }
+    if (c->takes_value && is_plain(c)) {
+        call_reply_value(c, code, json_new(c->arena, json_clone(c->arena, object)));
         return;
     }
     struct buf b = {0};
@@ -168,14 +184,12 @@ void call_reply_json(struct call *c, int code, const struct json *object)
     call_reply_text(c, code, &b);
 }
 
-static bool is_plain(const struct call *c)
-{
-    return c->media.form == MEDIA_OBJECT && c->media.encoding == MEDIA_JSON &&
-           !c->media.is_pretty && !request_parameter(&c->in.query, "pretty").p;
-}
-
 void call_reply_object(struct call *c, int code, struct object *o)
 {
+    if (c->takes_value && is_plain(c)) {
+        call_reply_value(c, code, codec_decode(c->arena, o, c->kind));
+        return;
+    }
     if (is_plain(c)) {
         struct slice *slices = mem_alloc(sizeof(*slices) * (CODEC_MAX_SLICES + 1));
         size_t n = codec_slices(o, c->kind, false, slices);

@@ -444,9 +444,15 @@ static void attempt(struct call *c);
 
 static void reply_stored(struct call *c, int code, struct object *o)
 {
-    const struct write_plan *plan = &((struct write_state *) c->verb_state)->plan;
-    if (plan->on_changed)
-        plan->on_changed(c, o);
+    const struct write_state *w = c->verb_state;
+    if (w->plan.on_changed) {
+        w->plan.on_changed(c, o);
+        return;
+    }
+    struct json *value =
+        c->takes_value ? codec_stored_value(c->arena, c->kind, w->object, o->revision) : NULL;
+    if (value)
+        call_reply_value(c, code, value);
     else
         call_reply_object(c, code, o);
 }

@@ -53,7 +53,7 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
     if (!str_is(e->collection, "events") || e->type == KUBE_DELETED)
         return;
     ARENA_AUTO a = arena_new();
-    const struct json *event = json_parse_quick(a, e->text);
+    const struct json *event = kube_event_object(e, a);
     controller_enqueue(q, key_of(a, e), ms_until(remaining_us(event, clock->wall_us(clock))));
 }
 

@@ -213,7 +213,7 @@ void gc_graph_apply(struct gc_graph *g, const struct kube_event *e)
             end(g, n);
     } else if (e->has_owners || e->is_deleting) {
         a = arena_new();
-        update(g, e, json_parse_quick(a, e->text));
+        update(g, e, kube_event_object(e, a));
     } else if (n) {
         update(g, e, NULL);
     }

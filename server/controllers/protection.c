@@ -60,7 +60,7 @@ static void on_application(const struct kube_event *e, struct controller_queue *
     if (!e->is_deleting && e->type != KUBE_DELETED)
         return;
     ARENA_AUTO a = arena_new();
-    JSON_FOR_EACH_ITEM (json_at(json_parse_quick(a, e->text), "spec", "volumes", NULL), volume) {
+    JSON_FOR_EACH_ITEM (json_at(kube_event_object(e, a), "spec", "volumes", NULL), volume) {
         const struct str claim = claim_of(a, e->name, volume);
         if (claim.n)
             wake(q, STR(CLAIMS), e->namespace, claim);

@@ -69,7 +69,7 @@ static void enqueue(struct controller_queue *q, struct str namespace, struct str
 static bool is_settled(const struct kube_event *e)
 {
     ARENA_AUTO a = arena_new();
-    return device_config_is_settled(json_parse_quick(a, e->text));
+    return device_config_is_settled(kube_event_object(e, a));
 }
 
 static void on_event(void *state, const struct kube_event *e, struct controller_queue *q)

@@ -269,7 +269,7 @@ void fleet_on_event(struct fleet *f, const struct kube_event *e, fleet_touch *to
     if (e->type == KUBE_SYNCED || fleet_role(e->collection) == ROLE_NONE)
         return;
     ARENA_AUTO a = arena_new();
-    const struct json *object = e->type == KUBE_DELETED ? NULL : json_parse_quick(a, e->text);
+    const struct json *object = e->type == KUBE_DELETED ? NULL : kube_event_object(e, a);
     (void) pthread_mutex_lock(&f->lock);
     struct fleet_node *n = node_of(f, a, e);
     if (!object || n->digest != digest_of(e, object)) {

@@ -234,7 +234,7 @@ static struct entry *entry_new(struct catalog *c, struct str key, const struct k
 static void take_object(struct catalog *c, struct arena *a, enum catalog_kind kind, struct entry *e,
                         const struct kube_event *event)
 {
-    const struct json *object = json_parse_quick(a, event->text);
+    const struct json *object = kube_event_object(event, a);
     leave_home(c, a, e);
     drop(e->uid);
     drop(e->device);
@@ -269,7 +269,7 @@ static struct str name_key(struct arena *a, enum catalog_kind kind, struct str n
 static void take_options(struct catalog *c, struct arena *a, const struct kube_event *event)
 {
     const struct json *object =
-        event->type == KUBE_DELETED ? NULL : json_parse_quick(a, event->text);
+        event->type == KUBE_DELETED ? NULL : kube_event_object(event, a);
     struct settings_sources s = {.namespace = json_get(object, STR("data"))};
     bool is_global = str_is(event->name, SETTINGS_GLOBAL_NAME);
     struct str namespace = is_global ? STR("") : event->namespace;

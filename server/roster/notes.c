@@ -82,7 +82,7 @@ void roster_on_config(struct roster *r, const struct kube_event *e)
     ARENA_AUTO a = arena_new();
     struct config_mark mark = {0};
     if (e->type != KUBE_DELETED)
-        mark = roster_config_mark(json_parse_quick(a, e->text));
+        mark = roster_config_mark(kube_event_object(e, a));
     (void) pthread_mutex_lock(&d->lock);
     const bool is_other = e->type == KUBE_DELETED || !is_older(&mark, &d->config_mark);
     if (is_other)
