@@ -167,7 +167,7 @@ void view_application_on_event(struct tenant *t, const struct kube_event *e)
 {
     struct application *app = map_get(&t->applications, e->name);
     if (e->type != KUBE_DELETED) {
-        const struct json *object = json_parse_quick(t->view->scratch, e->text);
+        const struct json *object = kube_event_object(e, t->view->scratch);
         app = application_of(t, e->name);
         if (view_application_saw(app, object))
             view_application_wake(app, /* delay_ms= */ 0);

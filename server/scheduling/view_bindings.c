@@ -48,7 +48,7 @@ void view_network_on_event(struct tenant *t, const struct kube_event *e)
     if (!n)
         return;
     const struct str selection =
-        exists ? demand_selection(a, json_get(json_parse_quick(a, e->text), STR("spec"))) : STR("");
+        exists ? demand_selection(a, json_get(kube_event_object(e, a), STR("spec"))) : STR("");
     if (n->exists == exists && str_eq(n->selection, selection))
         return;
     n->exists = exists;
@@ -130,10 +130,9 @@ static void add_volume(struct tenant *t, struct str name, struct str claim, stru
 
 void view_volume_on_event(struct tenant *t, const struct kube_event *e)
 {
-    const struct json *spec =
-        e->type == KUBE_DELETED
-            ? NULL
-            : json_get(json_parse_quick(t->view->scratch, e->text), STR("spec"));
+    const struct json *spec = e->type == KUBE_DELETED
+                                  ? NULL
+                                  : json_get(kube_event_object(e, t->view->scratch), STR("spec"));
     const struct str claim = json_get_str(spec, STR("claim")),
                      device = json_get_str(spec, STR("device"));
     struct volume *v = map_get(&t->volumes, e->name);

@@ -210,7 +210,7 @@ void view_device_on_event(struct tenant *t, const struct kube_event *e)
         on_end(t, e->name);
         return;
     }
-    const struct json *object = json_parse_quick(t->view->scratch, e->text);
+    const struct json *object = kube_event_object(e, t->view->scratch);
     struct device *d = view_device_find(t, e->name, /* is_made= */ true);
     const bool is_moved = set_labels(d, json_at(object, "metadata", "labels", NULL)),
                is_other = set_standing(d, object, e->is_deleting),
