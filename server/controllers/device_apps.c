@@ -114,7 +114,7 @@ static struct str key_of(struct arena *a, struct str namespace, struct str name)
 static struct str read_application(struct arena *a, const struct kube_event *e,
                                    struct application *ret)
 {
-    const struct json *object = e->type == KUBE_DELETED ? NULL : json_parse_quick(a, e->text);
+    const struct json *object = e->type == KUBE_DELETED ? NULL : kube_event_object(e, a);
     const struct json *status = json_get(object, STR("status"));
     const struct str device = json_get_str(status, STR("device"));
     ret->is_wanted =

@@ -283,7 +283,7 @@ static void on_application(struct links *l, struct arena *a, const struct kube_e
     const size_t n_before = claims_of(a, app, &claims_before);
     if (app)
         app_drop(l, app);
-    app = has_volumes ? app_add(l, a, e, json_parse_quick(a, e->text), key) : NULL;
+    app = has_volumes ? app_add(l, a, e, kube_event_object(e, a), key) : NULL;
     if (str_eq(before, app_summary(a, app)))
         return;
     for (size_t i = 0; i < n_before; i++)
@@ -320,7 +320,7 @@ static void on_claim(struct links *l, struct arena *a, const struct kube_event *
     const struct str key = volumes_key(a, e->namespace, e->name);
     struct claim_node *c = claim_at(l, key);
     const bool was_there = c->is_there;
-    const struct json *object = e->type == KUBE_DELETED ? NULL : json_parse_quick(a, e->text);
+    const struct json *object = e->type == KUBE_DELETED ? NULL : kube_event_object(e, a);
     const struct str owner = volumes_controller_uid(object);
     const bool is_same_owner = str_is(owner, c->owner_uid);
     c->is_there = object != NULL;
@@ -383,7 +383,7 @@ static void on_volume(struct links *l, struct arena *a, const struct kube_event 
     if (v)
         volume_drop(l, v);
     if (e->type != KUBE_DELETED) {
-        v = volume_add(l, a, e, json_get(json_parse_quick(a, e->text), STR("spec")), key);
+        v = volume_add(l, a, e, json_get(kube_event_object(e, a), STR("spec")), key);
         v->is_stranded = was_stranded;
         if (str_eq(before, volume_summary(a, v)))
             return;

@@ -194,10 +194,10 @@ static void on_device(struct tally *t, const struct kube_event *e, struct contro
 }
 
 /* What of the spec says which Devices, as text. */
-static struct str selectors_in(struct arena *a, struct str network)
+static struct str selectors_in(struct arena *a, const struct kube_event *e)
 {
     static const char *const members[] = {"nodeSelector", "affinity"};
-    const struct json *spec = json_get(json_parse_quick(a, network), STR("spec"));
+    const struct json *spec = json_get(kube_event_object(e, a), STR("spec"));
     struct json selectors = json_object();
     for (size_t i = 0; i < N_ELEMENTS(members); i++) {
         const struct json *member = json_get(spec, str_of(members[i]));
@@ -221,7 +221,7 @@ static struct network *network_new(struct str name, struct str selectors)
 static void on_network(struct tally *t, const struct kube_event *e, struct controller_queue *q)
 {
     ARENA_AUTO a = arena_new();
-    const struct str selectors = e->type == KUBE_DELETED ? STR_NONE : selectors_in(a, e->text);
+    const struct str selectors = e->type == KUBE_DELETED ? STR_NONE : selectors_in(a, e);
     struct home *h = home_at(t, e->namespace);
     struct network *n = map_get(&h->networks, e->name);
     if (!n || !selectors.p || !str_eq(n->selectors, selectors)) {
