@@ -25,7 +25,7 @@ def test_tour_runs_as_written():
         env = {**os.environ, "PATH": f"{KUBECTLS['new'].parent}:{os.environ['PATH']}", "HOME": str(s.dir)}
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=TOP, env=env, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
-        for expected in ("namespace/plant created", "stamping", "Time between two readings", "sensor.example.org/press", "configmap/shift created", 'namespace "plant" deleted'):
+        for expected in ("namespace/plant created", "stamping", "Time between two readings", "sensor.example.org/press", "configmap/shift created", 'namespace "plant" deleted', "apps[0] Application/web spec", 'namespace "first-device" deleted'):
             assert expected in done.stdout, (expected, done.stdout)
         assert (s.dir / "copy.db").stat().st_size > 0
 
