@@ -22,6 +22,19 @@ static struct str claim_of(struct composition *c, const struct app *app, const s
                         STR_ARG(json_get_str(volume, STR("name"))));
 }
 
+/* A namesake of the claim that is made for it may hold somebody else's data. */
+static bool is_own(struct composition *c, const struct app *app, struct str claim)
+{
+    const struct str uid = json_str(json_at(app->object, "metadata", "uid", NULL));
+    const struct json *owners =
+        json_at(set_find(&c->in->claims, claim), "metadata", "ownerReferences", NULL);
+    JSON_FOR_EACH_ITEM (owners, owner)
+        if (str_eq(json_get_str(owner, STR("name")), app->name) &&
+            str_eq(json_get_str(owner, STR("uid")), uid))
+            return true;
+    return false;
+}
+
 static bool has_ref(const struct app *app, const char *uuid)
 {
     for (size_t i = 0; i < app->message->n_volumereflist; i++)
@@ -53,6 +66,12 @@ static int attach(struct composition *c, struct app *app, const struct json *use
     }
     const struct str claim = claim_of(c, app, volume);
     const Eve__Config__Volume *v = volume_of_claim(c, claim);
+    if (v && json_get(volume, STR("ephemeral")) && !is_own(c, app, claim)) {
+        problem_add(c, app->object, STR("spec.volumes"),
+                    "volume '%.*s': PersistentVolumeClaim '%.*s' was not made for this Application",
+                    STR_ARG(name), STR_ARG(claim));
+        return -EINVAL;
+    }
     if (!v) {
         problem_add(c, app->object, STR("spec.volumes"),
                     "volume '%.*s': PersistentVolumeClaim '%.*s' has no volume on the device yet",

@@ -159,11 +159,22 @@ static void walk_version(struct walk *w, const struct fleet_change *c)
                        1);
 }
 
+/* A claim that was made for an Application is in nobody's spec; its Volume is where it is used. */
+static void walk_volume(struct walk *w, const struct fleet_change *c)
+{
+    const struct str volume = json_str(json_at(c->object, "spec", "volumeName", NULL));
+    const struct fleet_node *n =
+        fleet_node(w->fleet, w->arena, STR(FLEET_VOLUMES), c->namespace, volume);
+    touch_device(w, n ? n->on : NULL);
+}
+
 static void walk_part(struct walk *w, const struct fleet_change *c)
 {
     walk_users(w, fleet_key(w->arena, c->collection, c->namespace, c->name), 0);
     if (str_is(c->collection, FLEET_IMAGES)) {
         walk_version(w, c);
+    } else if (str_is(c->collection, "persistentvolumeclaims")) {
+        walk_volume(w, c);
     } else if (str_is(c->collection, SECRETS)) {
         walk_class_users(w, c);
         if (str_ends_with(c->name, STATE_SUFFIX))

@@ -56,6 +56,18 @@ static bool has_volume(const struct compose_inputs *in, struct str claim)
     return false;
 }
 
+static void set_owner(const struct expecting *e, struct json *claim)
+{
+    struct arena *a = e->arena;
+    const struct json *meta = json_get(e->application, STR("metadata"));
+    struct json owner = json_object(), owners = json_array();
+    set_text(a, &owner, "kind", STR("Application"));
+    set_text(a, &owner, "name", json_get_str(meta, STR("name")));
+    set_text(a, &owner, "uid", json_get_str(meta, STR("uid")));
+    (void) json_push(a, &owners, owner);
+    (void) json_append_member(a, json_get(claim, STR("metadata")), STR("ownerReferences"), owners);
+}
+
 /* A claim of its own is named as Kubernetes names those of pods. */
 static struct str add_own_claim(const struct expecting *e, const struct json *volume)
 {
@@ -67,6 +79,7 @@ static struct str add_own_claim(const struct expecting *e, const struct json *vo
         STR_ARG(json_get_str(volume, STR("name"))));
     if (!has_claim(e->in, name)) {
         struct json *claim = new_object(e, STR("v1"), "PersistentVolumeClaim", name);
+        set_owner(e, claim);
         (void) json_append_member(e->arena, claim, STR("spec"), *spec);
         add(e->arena, &e->in->claims, claim);
     }
