@@ -67,6 +67,42 @@ def test_ten_edits_of_a_device_that_is_away_are_one_restart():
         wait_condition(s, NS, "deviceconfigs", DEVICE, "Delivered", "True")
 
 
+def test_where_it_hangs():
+    """What the page says one sees, and its opposite."""
+    path = f"/apis/eve.lfedge.org/v1beta1/namespaces/{NS}/applications"
+    with Server() as s:
+        s.kubectl("apply", "-f", str(TOP / "examples" / NS))
+        box = Box(s, NS, DEVICE, "6654abbcc44").begin()
+        box.report()
+        box.until_app(APP)
+        box.keeps.add(APP)
+
+        def second(name, **spec):
+            other = {"apiVersion": "eve.lfedge.org/v1beta1", "kind": "Application", "metadata": {"name": name}, "spec": {
+                "containers": [{"name": "web", "image": "nginx", "resources": {"limits": {"memory": "256Mi"}}, "ports": [{"containerPort": 80, "hostPort": 8080}]}], **spec}}
+            s.ok("POST", path, other)
+
+        second("nowhere", nodeSelector={"site": "moon"})
+        assert "0/1 devices" in wait_condition(s, NS, "applications", "nowhere", "Scheduled", "False")["message"]
+        second("late", nodeSelector={"site": "lab1"})
+        c = wait_condition(s, NS, "applications", "late", "Composed", "False", "LeftOut")
+        assert "8080" in c["message"], c
+        c = wait_condition(s, NS, "deviceconfigs", DEVICE, "Composed", "False", "Incomplete")
+        assert "late" in c["message"] and "8080" in c["message"], c
+        # What runs cannot be composed any more after an edit: it stays as it was.
+        s.kubectl("delete", "-n", NS, "eapp", "late")
+        second("other", nodeSelector={"site": "lab1"})
+        edit = [{"op": "replace", "path": "/spec/containers/0/ports/0/hostPort", "value": 8081}]
+        s.ok("PATCH", f"{path}/other", edit, {"Content-Type": "application/json-patch+json"})
+        box.until_app("other")
+        wait_condition(s, NS, "deviceconfigs", DEVICE, "Composed", "True")
+        s.ok("PATCH", f"{path}/{APP}", edit, {"Content-Type": "application/json-patch+json"})
+        c = wait_condition(s, NS, "applications", APP, "Composed", "False", "KeptAsItWas")
+        assert "8081" in c["message"], c
+        ports = [m["value"] for a in box.until_app(APP)["interfaces"][0]["acls"] for m in a["matches"] if m["type"] == "lport"]
+        assert ports == ["8080"], ports
+
+
 def test_links_lead_somewhere():
     for link in re.findall(r"\]\(([^)#]+)", PAGE.read_text()):
         assert (PAGE.parent / link).exists(), link

@@ -57,11 +57,15 @@ def run_up(s, box):
         wait_condition(s, NS, "applications", APP, kind, "True")
     # With the ports that it has reported it is told the rest.
     box.until(lambda c: [p["logicallabel"] for p in c["deviceIoList"] if p["ptype"] == "PhyIoNetEth"] == ["eth0", "eth1"], "its own ports")
-    wait_condition(s, NS, "deviceconfigs", DEVICE, "Delivered", "True")
+    for plural, name in (("deviceconfigs", DEVICE), ("applications", APP)):
+        wait_condition(s, NS, plural, name, "Delivered", "True")
+    box.fetch()
+    wait_condition(s, NS, "devices", DEVICE, "ConfigAccepted", "True")
+    box.metrics()
+    wait_condition(s, NS, "devices", DEVICE, "ConfigApplied", "True")
     assert condition(get(s, NS, "applications", APP), "Ready")["status"] in (None, "False", "Unknown")
     for state in ("DOWNLOAD_STARTED", "DELIVERED", "CREATED_VOLUME", "BOOTING", "RUNNING"):
         box.says(APP, state, network=[{"devName": "eth0", "IPAddrs": ["10.64.0.2"]}])
-        wait_condition(s, NS, "applications", APP, "Delivered", "True")
     out, _ = waiting.communicate(timeout=120)
     assert waiting.returncode == 0 and out.count("condition met") == 2, out
     st = get(s, NS, "applications", APP)["status"]
