@@ -121,6 +121,8 @@ def test_data_outlives_its_application_and_not_its_claim(s):
     application(s, ns, "a", "d", named("c"))
     name = bound(s, ns, "c")["spec"]["volumeName"]
     refused(s.request("DELETE", path(ns, "persistentvolumeclaims", "c")), 409, "Conflict")
+    refused(s.request("DELETE", path(ns, "volumes", name)), 403, "Forbidden",
+            f'volumes.eve.lfedge.org "{name}" is forbidden: it holds the data of PersistentVolumeClaim \'c\' and goes with it: delete the claim')
     uuid = get(s, ns, "volumes", name)["status"]["uuid"]
     s.ok("DELETE", path(ns, "applications", "a"))
     wait_until(lambda: volumes(s, ns) == [("c", "d", None)])
