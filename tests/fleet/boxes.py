@@ -25,6 +25,7 @@ from seth import wait_until
 GROUP = "/apis/eve.lfedge.org/v1beta1"
 CONFIG = "config.EdgeDevConfig"
 PATIENCE = 60
+STILL = 25     # questions without news
 BREATH = 0.05  # between two questions: who asks without end is told 429
 GIGABYTE = 1024
 VERSION = "14.4.0-kvm-amd64"
@@ -193,6 +194,18 @@ class Box:
 
     def volume(self, volume, state, **more):
         self.info("ZiVolume", "vinfo", {"uuid": volume, "displayName": "volume", "state": state, **more})
+
+
+def settle(box):
+    """Until it has been told nothing new for a while."""
+    same = [0, box.n_fetched]
+
+    def is_still():
+        box.fetch()
+        same[:] = [same[0] + 1, same[1]] if same[1] == box.n_fetched else [0, box.n_fetched]
+        return same[0] > STILL * 4 and box.config
+
+    wait_until(is_still, PATIENCE, f"{box.name} to be told nothing new")
 
 
 def _blocks(value, path=""):

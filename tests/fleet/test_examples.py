@@ -5,7 +5,7 @@ import re
 import yaml
 
 import golden
-from boxes import PATIENCE, Box
+from boxes import PATIENCE, STILL, Box, settle
 from seth import TOP, Server, wait_until
 
 EXAMPLES = TOP / "examples"
@@ -16,7 +16,6 @@ DEVICES = {"first-device": {"eve-device.lab1": "6654abbcc44"},
            "fleet-rollout": {"press-1": "PRESS-0001", "press-2": "PRESS-0002", "press-3": "PRESS-0003"},
            "os-update": {"edge-node-03": "4CE21370XC"},
            "complete-application": {"edge-node-01": "4CE21370XD"}}
-STILL = 25
 
 
 def directories():
@@ -43,18 +42,6 @@ def test_every_directory_is_in_the_readme_and_devices_are_here():
         assert serials == DEVICES.get(directory.name, {}), directory
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (EXAMPLES / link).exists(), link
-
-
-def settle(box):
-    """Until it has been told nothing new for a while; only to write files anew."""
-    same = [0, box.n_fetched]
-
-    def is_still():
-        box.fetch()
-        same[:] = [same[0] + 1, same[1]] if same[1] == box.n_fetched else [0, box.n_fetched]
-        return same[0] > STILL * 4 and box.config
-
-    wait_until(is_still, PATIENCE, f"{box.name} to be told nothing new")
 
 
 def is_told(box, wanted):
