@@ -200,7 +200,9 @@ def test_a_rolling_update_keeps_its_limits(s):
     revisions = {r["data"]["spec"]["template"]["spec"]["containers"][0]["image"]: r
                  for r in s.ok("GET", f"/apis/apps/v1/namespaces/{ns}/controllerrevisions")["items"]}
     assert {i: r["revision"] for i, r in revisions.items()} == {"one": 1, "two": 2}
-    # Going back as the page on workloads says it is done.
+    # The history and the way back, as the page on workloads has them.
+    history = s.kubectl("get", "-n", ns, "controllerrevisions", "-l", "app=web", "--sort-by=.revision", "-o", "name").split()
+    assert history == [f"controllerrevision.apps/{revisions[i]['metadata']['name']}" for i in ("one", "two")], history
     template = s.kubectl("get", "-n", ns, "controllerrevision", revisions["one"]["metadata"]["name"], "-o", "jsonpath={.data.spec.template}")
     with devices_report(s, ns):
         s.kubectl("patch", "-n", ns, "appdep", "web", "--type=json", "-p", f'[{{"op": "replace", "path": "/spec/template", "value": {template}}}]')
@@ -351,3 +353,26 @@ def test_claims_go_with_the_set_when_the_policy_says_so(s):
     wait_until(lambda: [c["metadata"]["name"] for c in s.ok("GET", claims)["items"]] == ["data-web-0"], what="the claim to go")
     s.kubectl("delete", "-n", ns, "appsts/web", "--timeout=60s")
     wait_until(lambda: not s.ok("GET", claims)["items"], what="the claims to go")
+
+
+def test_a_number_returns_to_the_device_that_has_its_volume(s):
+    ns = home(s)
+    for name in "a", "b", "c", "d":
+        device(s, ns, name)
+    stateful = workload("ApplicationStatefulSet", replicas=3, podManagementPolicy="Parallel", volumeClaimTemplates=[
+        {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "eve-blank",
+                                                "resources": {"requests": {"storage": "1Gi"}}}}])
+
+    def places():
+        found = {n: a.get("status", {}).get("device") for n, a in applications(s, ns).items()}
+        return len(found) == 3 and all(found.values()) and found
+
+    apply(s, ns, stateful)
+    before = wait_until(places, what="the scheduler")
+    wait_until(lambda: len(s.ok("GET", path(ns, "volumes"))["items"]) == 3, what="the Volumes")
+    volumes = {v["metadata"]["uid"] for v in s.ok("GET", path(ns, "volumes"))["items"]}
+    stateful["spec"]["template"]["spec"]["containers"][0]["image"] = "two"
+    apply(s, ns, stateful)
+    settled(s, ns, "applicationstatefulsets", replicas=3, updatedReplicas=3, currentReplicas=3)
+    assert wait_until(places, what="the scheduler") == before
+    assert {v["metadata"]["uid"] for v in s.ok("GET", path(ns, "volumes"))["items"]} == volumes
