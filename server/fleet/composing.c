@@ -156,14 +156,30 @@ static bool is_written(const struct composing *w)
     return stored && !overrides_are_possible(w->object) && json_equal(stored, w->config);
 }
 
+static void note_config(struct composing *w, int64_t generation)
+{
+    fleet_note_config(w->ctx->fleet, w->namespace, w->name, generation);
+}
+
+/* The event of a write may come before its answer: which generation it makes is noted beforehand. A
+ * user's write that makes it instead is part of what ours is applied to. */
+static int apply_noted(struct composing *w)
+{
+    note_config(w, object_generation(w->object) + 1);
+    const int r = apply_yielding(w);
+    if (r < 0)
+        note_config(w, 0);
+    return r;
+}
+
 static int write_config(struct composing *w)
 {
     w->config = protojson_value(w->arena, &w->result.config->message, NULL);
-    int r = is_written(w) ? 0 : apply_yielding(w);
+    int r = is_written(w) ? 0 : apply_noted(w);
     if (r == 0)
         r = drop_remains(w);
     if (r == 0)
-        fleet_note_config(w->ctx->fleet, w->namespace, w->name, object_generation(w->object));
+        note_config(w, object_generation(w->object));
     return r;
 }
 

@@ -56,11 +56,11 @@ struct fleet_node {
 
 struct fleet {
     struct fleet_options options;
-    pthread_mutex_t lock;      /* of what follows */
-    struct map nodes;          /* by key */
-    struct map devices;        /* by key */
-    struct map spaces;         /* by name */
-    pthread_mutex_t turns[64]; /* see fleet_begin() */
+    pthread_mutex_t lock;       /* of what follows */
+    struct map nodes;           /* by key */
+    struct map devices;         /* by key */
+    struct map spaces;          /* by name */
+    pthread_mutex_t turns[512]; /* see fleet_begin(); many, for who waits for a write holds one */
 };
 
 /* ---- index.c, with the lock held ------------------------------------------------------------- */
