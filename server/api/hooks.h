@@ -34,6 +34,14 @@ struct kind_unique {
     struct str (*value)(struct arena *a, const struct json *object);
 };
 
+/* What users of this collection hold an object to: these fields of its spec (ends with NULL) stay
+ * as long as there is one. */
+struct kind_hold {
+    struct str collection;
+    const char *const *fields;
+    const char *why; /* behind the user's kind and name */
+};
+
 struct kind_hooks {
     struct str group, plural;
     /* Objects that are answered and never stored (reviews), and what is posted to a subresource
@@ -62,6 +70,7 @@ struct kind_hooks {
     bool has_users;
     /* ...but for those of which this says true. */
     bool (*may_dangle)(const struct json *object);
+    const struct kind_hold *hold; /* NULL: every field may change under its users */
     /* What a write to the object ("") or one of its subresources leaves alone, as managedFields
      * count it: paths, ending with NULL. Without it that is status, on writes to the object. */
     const char *const *(*reset_fields)(struct str subresource);

@@ -102,6 +102,11 @@ static void validate(struct hook_context *h, const struct json *object, struct c
         h->warn(h, STR("spec.ref: has no tag: no Device can name this version of EVE"));
 }
 
+/* An application boots anew when its Image changes; a claim keeps the data it has. */
+static const char *const contents[] = {"ref", "storageClass", "sha256", "format", NULL};
+static const struct kind_hold hold = {COLLECTION_CLAIMS, contents,
+                                      "was made from it and holds data: make another Image"};
+
 const struct kind_hooks image_hooks = {
     .group = STR("eve.lfedge.org"),
     .plural = STR("images"),
@@ -110,4 +115,5 @@ const struct kind_hooks image_hooks = {
     .validate_update = identity_check,
     .refer = refer,
     .has_users = true,
+    .hold = &hold,
 };

@@ -389,6 +389,8 @@ def test_device_networks(s):
     refuse({"networkConfig": "silent"}, ("spec.networkConfig", 'Invalid value: "silent": this NetworkConfig has no addresses (ip: none), which needs management: false here'))
     made(s, ns, "DeviceNetwork", "silent", {"networkConfig": "silent", "management": False})
     refused(patch(s, ns, "DeviceNetwork", "silent", {"spec": {"management": True}}), 422, "Invalid")
+    assert refused(patch(s, ns, "DeviceNetwork", "silent", {"spec": {"type": "switch"}}), 422, "Invalid")["details"]["causes"][0]["field"] == "spec.type"
+    assert patch(s, ns, "DeviceNetwork", "silent", {"spec": {"type": "local", "ports": ["eth1"]}})[0] == 200
     terms = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 
     def match(**term):
@@ -470,6 +472,24 @@ def test_templates_are_checked_as_applications(s):
     templates[0]["spec"]["storageClassName"] = "none"
     invalid(workload("ApplicationStatefulSet", "x", use, volumeClaimTemplates=templates), ("spec.volumeClaimTemplates[0].spec.storageClassName", 'Not found: "none"'))
     refused(patch(s, ns, "ApplicationStatefulSet", "claims", {"spec": {"volumeClaimTemplates": []}}), 422, "Invalid")
+
+
+def test_a_claim_holds_its_image_to_what_it_was_made_from(s):
+    ns = s.namespace()
+    image(s, ns, "golden")
+    change = {"spec": {"ref": "library/nginx:2"}}
+    s.ok("PATCH", path(ns, "Image", "golden"), change, MERGE)
+    source = {"apiGroup": "eve.lfedge.org", "kind": "Image", "name": "golden"}
+    code, body = claim(s, ns, "data", storageClassName="eve-docker", dataSourceRef=source)
+    assert code == 201, body
+    change = {"spec": {"ref": "library/nginx:3"}}
+    why = f"Forbidden: PersistentVolumeClaim {ns}/data was made from it and holds data: make another Image"
+    invalid(patch(s, ns, "Image", "golden", change), ("spec.ref", why))
+    invalid(patch(s, ns, "Image", "golden", {"spec": {"format": "container", "sha256": "0" * 64}}), ("spec.sha256", why), ("spec.format", why))
+    s.ok("PATCH", path(ns, "Image", "golden"), {"spec": {"size": "1Gi"}, "metadata": {"labels": {"a": "b"}}}, MERGE)
+    s.ok("DELETE", path(ns, "PersistentVolumeClaim", "data"))
+    wait_until(lambda: s.request("GET", path(ns, "PersistentVolumeClaim", "data"))[0] == 404)
+    s.ok("PATCH", path(ns, "Image", "golden"), change, MERGE)
 
 
 def test_versions_of_eve_are_wished_for(s):

@@ -103,7 +103,8 @@ def changed_user_data_is_taken_again(old, new):
 def counters_do_not_go_back(old, new):
     """Counters: any difference triggers once. An older value would act as a new command."""
     pairs = [(key, old.raw.get(key, {}), new.raw.get(key, {})) for key in ("reboot", "shutdown")]
-    pairs.append(("baseos.retryUpdate", old.raw.get("baseos", {}).get("retryUpdate", {}), new.raw.get("baseos", {}).get("retryUpdate", {})))
+    if "baseos" in new.raw:  # without it nothing is said of updates
+        pairs.append(("baseos.retryUpdate", old.raw.get("baseos", {}).get("retryUpdate", {}), new.raw["baseos"].get("retryUpdate", {})))
     for at, before, after in apps_in_both(old, new):
         pairs += [(f"{at}.{key}", before.get(key, {}), after.get(key, {})) for key in ("restart", "purge")]
     for at, before, after in pairs:

@@ -146,6 +146,50 @@ static bool is_going(const struct json *object)
     return when && when->type != JSON_NULL;
 }
 
+/* "Application edge/web" */
+static struct str name_user(struct call *c, struct str key)
+{
+    struct str collection = STR_NONE;
+    (void) str_split(&key, '/', &collection);
+    if (key.n && key.p[0] == '/')
+        key = str_from(key, 1);
+    return arena_printf(c->arena, "%.*s %.*s", STR_ARG(kind_name(c, collection)), STR_ARG(key));
+}
+
+static struct str holder_of(struct admission *a, const struct kind_hold *hold)
+{
+    struct call *c = a->call;
+    struct str *users = NULL;
+    const struct reference self = {
+        .collection = c->kind->collection, .namespace = c->in.path.namespace, .name = a->name};
+    const size_t n = references_users(api_references(c->api), c->arena,
+                                      reference_key(c->arena, &self), SIZE_MAX, &users);
+    for (size_t i = 0; i < n; i++)
+        if (str_starts_with(users[i], hold->collection) && users[i].p[hold->collection.n] == '/')
+            return users[i];
+    return STR_NONE;
+}
+
+/* Users look at the object again when it changes; what was made of it once cannot. */
+static void check_hold(struct admission *a, struct causes *causes)
+{
+    const struct kind_hold *hold = a->call->kind->hooks->hold;
+    struct str holder = STR_NONE;
+    if (!hold || !a->old)
+        return;
+    const struct json *was = json_get(a->old, STR("spec")), *is = json_get(a->object, STR("spec"));
+    for (const char *const *f = hold->fields; *f; f++) {
+        const struct json *before = json_get(was, str_of(*f)), *after = json_get(is, str_of(*f));
+        if (before == after || (before && after && json_equal(before, after)))
+            continue;
+        holder = holder.n ? holder : holder_of(a, hold);
+        if (!holder.n)
+            return;
+        causes_add(causes, CAUSE_FORBIDDEN, &FIELD_NAME(&FIELD_NAME(NULL, STR("spec")), str_of(*f)),
+                   NULL, "%.*s %s", STR_ARG(name_user(a->call, holder)), hold->why);
+    }
+}
+
 static int validate(struct admission *a)
 {
     struct call *c = a->call;
@@ -165,6 +209,7 @@ static int validate(struct admission *a)
     for (size_t i = 0; i < now.n; i++)
         if (!had(&before, &now.items[i]))
             check(a, &now.items[i], &causes);
+    check_hold(a, &causes);
     return causes.n ? status_invalid(&c->status, c->kind->group, c->kind->kind, a->name, &causes)
                     : 0;
 }
@@ -186,16 +231,6 @@ static struct str where(struct call *c, const struct reference_use *use, struct 
         if (str_eq(reference_key(c->arena, &list.items[i]), use->by.n ? use->by : key))
             return arena_printf(c->arena, " (%.*s)", STR_ARG(list.items[i].field));
     return STR("");
-}
-
-/* "Application edge/web" */
-static struct str name_user(struct call *c, struct str key)
-{
-    struct str collection = STR_NONE;
-    (void) str_split(&key, '/', &collection);
-    if (key.n && key.p[0] == '/')
-        key = str_from(key, 1);
-    return arena_printf(c->arena, "%.*s %.*s", STR_ARG(kind_name(c, collection)), STR_ARG(key));
 }
 
 static int refuse(struct admission *a, const struct reference_use *use, struct str key)

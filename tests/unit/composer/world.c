@@ -70,6 +70,8 @@ static int seal(void *ctx, struct arena *a, struct str identity, struct str plai
     Eve__Common__CipherContext *context = arena_zalloc(a, sizeof(*context));
     eve__common__cipher_context__init(context);
     context->contextid = block->ciphercontextid;
+    context->devicecerthash = pb_data(STR("device's"));
+    context->controllercerthash = pb_data(STR("controller's"));
     *ret = (struct compose_sealed){block, context};
     return 0;
 }
