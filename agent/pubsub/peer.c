@@ -220,7 +220,7 @@ void peer_new(struct publication *p, int fd)
         return;
     }
     loop_fd_watch(peer->watch, LOOP_READABLE);
-    loop_timer_start(peer->timer, PUBSUB_REQUEST_TIMEOUT_MS, 0);
+    loop_timer_start(peer->timer, p->pubsub->request_timeout_ms, 0);
 }
 
 void peer_free(struct peer *peer)

@@ -17,6 +17,8 @@ struct pubsub *pubsub_new(const struct pubsub_options *o)
     ps->var_run = mem_strdup(o->var_run_directory ? o->var_run_directory : o->run_directory);
     ps->persist = mem_strdup(o->persist_directory);
     ps->retry_ms = o->retry_ms ? o->retry_ms : PUBSUB_RETRY_MS;
+    ps->request_timeout_ms =
+        o->request_timeout_ms ? o->request_timeout_ms : PUBSUB_REQUEST_TIMEOUT_MS;
     ps->syncs = !o->skips_sync;
     return ps;
 }

@@ -44,6 +44,7 @@ struct pubsub_options {
     const char *var_run_directory; /* sockets and values; NULL: run_directory, as on a device */
     const char *persist_directory; /* /persist on a device */
     int64_t retry_ms;              /* 0: PUBSUB_RETRY_MS */
+    int64_t request_timeout_ms;    /* 0: PUBSUB_REQUEST_TIMEOUT_MS */
     bool skips_sync; /* a simulated device need not survive a power cut of the machine it is on */
 };
 

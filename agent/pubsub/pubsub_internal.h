@@ -13,7 +13,7 @@ struct pubsub {
     struct loop *loop;
     const struct clock *clock;
     char *run, *var_run, *persist;
-    int64_t retry_ms;
+    int64_t retry_ms, request_timeout_ms;
     bool syncs;
     char *packet; /* PUBSUB_READ_BYTES, for whoever reads now */
 };

@@ -26,7 +26,7 @@ static void normalize(struct json *v)
 {
     if (v->type == JSON_ARRAY && v->n == 0)
         *v = json_null();
-    if (v->type == JSON_DOUBLE && fabs(v->d) <= 0x1p53 && v->d == trunc(v->d))
+    if (v->type == JSON_DOUBLE && fabs(v->d) <= 0x1p53 && v->d == (double) (int64_t) v->d)
         *v = json_int((int64_t) v->d);
     JSON_FOR_EACH_ITEM (v, item)
         normalize(item);
@@ -36,28 +36,30 @@ static void normalize(struct json *v)
         json_sort_members(v);
 }
 
-/* These bytes occur in strings alone, so the text need not be understood. */
-static size_t append_escaped(struct buf *b, const char *p, size_t n_left)
+/* Go escapes these, for HTML and JavaScript. They occur in strings alone, so the text need not be
+ * understood. */
+static bool is_escaped(const unsigned char *p, size_t n_left)
 {
-    const unsigned char *u = (const unsigned char *) p;
-    if (*p == '<' || *p == '>' || *p == '&') {
-        buf_printf(b, "\\u%04x", *u);
-        return 1;
-    }
-    if (n_left >= 3 && u[0] == 0xe2 && u[1] == 0x80 && (u[2] == 0xa8 || u[2] == 0xa9)) {
-        buf_append_str(b, u[2] == 0xa8 ? STR("\\u2028") : STR("\\u2029"));
-        return 3;
-    }
-    buf_append_char(b, *p);
-    return 1;
+    return *p == '<' || *p == '>' || *p == '&' ||
+           (n_left >= 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] & 0xfe) == 0xa8);
 }
 
 void pubsub_value_text(struct buf *b, const struct json *normal)
 {
     BUF_AUTO text = {0};
     json_write(&text, normal);
-    for (size_t i = 0; i < text.n;)
-        i += append_escaped(b, text.p + i, text.n - i);
+    const unsigned char *p = (const unsigned char *) text.p;
+    size_t begin = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        if (!is_escaped(p + i, text.n - i))
+            continue;
+        buf_append(b, p + begin, i - begin);
+        bool is_separator = p[i] == 0xe2; /* U+2028 and U+2029 */
+        buf_printf(b, "\\u%04x", is_separator ? 0x2028u + (p[i + 2] & 1) : p[i]);
+        i += is_separator ? 2 : 0;
+        begin = i + 1;
+    }
+    buf_append(b, p + begin, text.n - begin);
 }
 
 /* ---- large fields out ----------------------------------------------------------------------- */
