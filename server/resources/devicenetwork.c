@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DeviceNetworks: a network of applications on a port that a NetworkConfig describes. */
+#include "api/object_meta.h"
 #include "resources/addresses.h"
 #include "resources/affinity.h"
 #include "resources/eve_references.h"
@@ -39,6 +40,18 @@ static void validate(struct hook_context *h, const struct json *object, struct c
     affinity_check(causes, &at, spec);
 }
 
+/* A device refuses another type for a network that it has. */
+static void validate_update(struct hook_context *h, const struct json *old,
+                            const struct json *object, struct causes *causes)
+{
+    const struct field_path spec = FIELD_NAME(NULL, STR("spec"));
+    identity_check(h, old, object, causes);
+    if (!h->subresource.n)
+        object_meta_check_immutable(causes, &FIELD_NAME(&spec, STR("type")),
+                                    json_at(old, "spec", "type", NULL),
+                                    json_at(object, "spec", "type", NULL));
+}
+
 /* A device reaches its controller only from a port that has an address. */
 static void check_config(struct reference_reader *reader, const struct reference *r,
                          const struct json *target, struct causes *causes)
@@ -70,7 +83,7 @@ const struct kind_hooks devicenetwork_hooks = {
     .plural = STR("devicenetworks"),
     .prepare = identity_prepare,
     .validate = validate,
-    .validate_update = identity_check,
+    .validate_update = validate_update,
     .refer = refer,
     .has_users = true,
 };
