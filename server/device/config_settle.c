@@ -197,12 +197,9 @@ int device_config_fill(struct config_settling *s, struct json *object)
 {
     bool is_same = false;
     const int r = make(s, object, &is_same);
-    if (r < 0 || is_same)
-        return r;
-    fill_status(s, object);
-    /* If the write fails a version is left out. */
-    device_raise_floor(s->device, s->mark.version, s->mark.rendered_s);
-    return 0;
+    if (r == 0 && !is_same)
+        fill_status(s, object);
+    return r;
 }
 
 bool device_config_is_settled(const struct json *object)
@@ -211,6 +208,16 @@ bool device_config_is_settled(const struct json *object)
     return json_get_str(status, STR("hash")).n &&
            json_get_int(status, STR("observedGeneration"), 0) ==
                json_get_int(json_get(object, STR("metadata")), STR("generation"), 1);
+}
+
+/* For people: the device keeps what it has, and only another spec helps. */
+static void tell_problem(struct config_settling *s, struct json *object)
+{
+    struct status st;
+    const struct condition c = {"Delivered", "False", STR("Undeliverable"), s->reason};
+    if (conditions_set(s->arena, conditions_of(s->arena, object), &c,
+                       s->api->clock->wall_us(s->api->clock)))
+        (void) ask(s, VERB_UPDATE, object, NULL, &st);
 }
 
 static int settle_once(struct config_settling *s)
@@ -224,6 +231,8 @@ static int settle_once(struct config_settling *s)
     if (s->trusts_status && device_config_is_settled(object))
         return 0;
     r = make(s, object, &is_same);
+    if (r == -EBADMSG)
+        tell_problem(s, object);
     if (r < 0)
         return r;
     expect(s);

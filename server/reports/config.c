@@ -194,8 +194,9 @@ void derive_delivery(struct derivation *d, const struct delivery *v)
                     v->rendered_s ? words_stamp(a, v->rendered_s * 1000000) : STR_NONE);
         derive_text(a, config, "fetchedAt", words_stamp(a, v->at_us));
         struct condition applied = {"ConfigApplied", "Unknown", STR("Fetched"), STR(NOT_YET)};
-        /* A device in maintenance mode leaves it aside whatever it is. */
-        if (!has_reason(d, "ConfigApplied", MAINTENANCE))
+        /* A device in such a state leaves it aside whatever it is. */
+        if (!has_reason(d, "ConfigApplied", MAINTENANCE) &&
+            !has_reason(d, "ConfigApplied", UPDATING))
             (void) derive_condition(d, &applied);
     }
     struct condition accepted = {"ConfigAccepted", "True", STR("Received"), STR_NONE};

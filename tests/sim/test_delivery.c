@@ -313,6 +313,30 @@ TEST(a_whole_configuration_keeps_its_own_time_and_what_follows_is_not_older)
     assert_str(status_of(&w, "renderedAt"), "2030-01-01T00:00:00Z");
 }
 
+TEST(what_cannot_be_read_says_so_and_is_mended_by_an_edit)
+{
+    SCENE(w);
+    make_config(&w);
+    world_pass(&w, SECOND_MS);
+    assert_int_equal(world_patch(&w, EVE "deviceconfigs", "n", "d",
+                                 "{'spec':{'config':{'configTimestamp':'not a time'}}}"),
+                     0);
+    world_pass(&w, SECOND_MS);
+    assert_str(delivered(&w, "reason"), "Undeliverable");
+    assert_true(str_find_str(delivered(&w, "message"), STR("onfigTimestamp")) >= 0);
+    assert_int_equal(version_of(&w), 1);
+    const size_t n_writes = w.api.n_writes;
+    world_restart(&w);
+    world_pass(&w, 60 * SECOND_MS);
+    assert_int_equal(w.api.n_writes, n_writes);
+    assert_int_equal(world_patch(&w, EVE "deviceconfigs", "n", "d",
+                                 "{'spec':{'config':{'configTimestamp':null}}}"),
+                     0);
+    world_pass(&w, SECOND_MS);
+    assert_str(delivered(&w, "reason"), "Waiting");
+    assert_int_equal(version_of(&w), 2);
+}
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* Between two steps everything comes to rest, or, with restarts, nothing does before the restart.

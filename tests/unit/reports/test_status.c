@@ -118,6 +118,78 @@ TEST(a_delivery_is_noted_on_both_objects)
     world_close(&w);
 }
 
+static void fetched(struct world *w, const char *hash, int64_t version)
+{
+    struct uuid uuid;
+    assert_int_equal(uuid_parse(STR(DEVICE_1), &uuid), 0);
+    CLEANUP(device_unrefp) struct device *d = roster_by_uuid(w->roster, &uuid);
+    reports_config_fetched(w->reports, d,
+                           &(struct config_fetched){.hash = str_of(hash), .version = version});
+    world_pass(w, 2000);
+}
+
+/* What the composer and the delivery write. */
+static void settle_config(struct world *w, const char *hash, int generation)
+{
+    world_patch(w, "deviceconfigs", "site", "edge-1", "status",
+                arena_printf(w->arena,
+                             "{'status':{'hash':'%s','sources':[{'path':'apps[0]','kind':"
+                             "'Application','name':'web','generation':%d}]}}",
+                             hash, generation)
+                    .p);
+}
+
+static struct str delivered(struct world *w, const char *key)
+{
+    return world_condition(w, "applications", "site", "web", "Delivered", key);
+}
+
+TEST(applications_are_delivered_with_the_configuration_that_has_them)
+{
+    struct world w;
+    open_with_apps(&w);
+    world_create(&w, "deviceconfigs", "site",
+                 arena_printf(w.arena,
+                              "{'apiVersion':'eve.lfedge.org/v1beta1','kind':'DeviceConfig',"
+                              "'metadata':{'name':'edge-1'},'spec':{'config':{'apps':[{"
+                              "'displayname':'web','uuidandversion':{'uuid':'%s'}}]}}}",
+                              world_uuid(&w, APP_1))
+                     .p);
+    settle_config(&w, "h1", 1);
+    world_pass(&w, 2000);
+    assert_str(delivered(&w, "status"), ""); /* nobody has fetched it */
+    fetched(&w, "h1", 1);
+    assert_str(delivered(&w, "status"), "True");
+    /* It is edited: the device has it as it was. */
+    world_patch(&w, "applications", "site", "web", NULL, "{'spec':{'activate':false}}");
+    world_pass(&w, 2000);
+    assert_str(delivered(&w, "reason"), "Outdated");
+    settle_config(&w, "h2", 2);
+    world_pass(&w, 2000);
+    assert_str(delivered(&w, "reason"), "Outdated");
+    world_restart(&w, /* is_crash= */ true);
+    fetched(&w, "h2", 2);
+    assert_str(delivered(&w, "status"), "True");
+    /* An edit that makes no other configuration: its source is known to be newer. */
+    world_patch(&w, "applications", "site", "web", NULL, "{'spec':{'nodeSelector':{'a':'b'}}}");
+    world_pass(&w, 2000);
+    assert_str(delivered(&w, "reason"), "Outdated");
+    settle_config(&w, "h2", 3);
+    world_pass(&w, 2000);
+    assert_str(delivered(&w, "status"), "True");
+    /* It rests. */
+    const size_t n_writes = w.client.n_writes;
+    world_pass(&w, 20000);
+    assert_int_equal(w.client.n_writes, n_writes);
+    /* Left out, it is not. */
+    world_patch(&w, "deviceconfigs", "site", "edge-1", NULL, "{'spec':{'config':{'apps':null}}}");
+    world_patch(&w, "applications", "site", "web", NULL, "{'spec':{'activate':true}}");
+    settle_config(&w, "h3", 3);
+    fetched(&w, "h3", 3);
+    assert_str(delivered(&w, "reason"), "NotInConfiguration");
+    world_close(&w);
+}
+
 /* ---- order --------------------------------------------------------------------------------------
  */
 
