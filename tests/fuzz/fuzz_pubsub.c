@@ -90,11 +90,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct subscription_handlers handlers = {on_create, on_modify, on_delete,
                                                           on_restarted, on_synchronized};
-    struct loop *loop = loop_new();
-    struct pubsub *ps = pubsub_new(&(struct pubsub_options){.loop = loop,
-                                                            .clock = &clock_system,
-                                                            .run_directory = "/nowhere",
-                                                            .persist_directory = "/nowhere"});
+    static struct loop *loop; /* one for all inputs: making it costs more than they do */
+    static struct pubsub *ps;
+    if (!loop) {
+        loop = loop_new();
+        ps = pubsub_new(&(struct pubsub_options){.loop = loop,
+                                                 .clock = &clock_system,
+                                                 .run_directory = "/nowhere",
+                                                 .persist_directory = "/nowhere"});
+    }
     struct owner owner = {0};
     struct subscription *s = NULL;
     struct pubsub_name name = {.agent = STR("nim"), .topic = STR("T")};
@@ -113,7 +117,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     require(subscription_is_synchronized(s) == owner.is_synchronized);
 
     subscription_free(s);
-    pubsub_free(ps);
-    loop_free(loop);
+    loop_settle(loop);
     return 0;
 }
