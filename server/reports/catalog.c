@@ -268,8 +268,7 @@ static struct str name_key(struct arena *a, enum catalog_kind kind, struct str n
 
 static void take_options(struct catalog *c, struct arena *a, const struct kube_event *event)
 {
-    const struct json *object =
-        event->type == KUBE_DELETED ? NULL : kube_event_object(event, a);
+    const struct json *object = event->type == KUBE_DELETED ? NULL : kube_event_object(event, a);
     struct settings_sources s = {.namespace = json_get(object, STR("data"))};
     bool is_global = str_is(event->name, SETTINGS_GLOBAL_NAME);
     struct str namespace = is_global ? STR("") : event->namespace;
