@@ -7,6 +7,7 @@
 
 #include "api/admission/references.h"
 #include "api/call_blocking.h"
+#include "api/codec.h"
 #include "base/alloc.h"
 
 struct local_client {
@@ -107,6 +108,13 @@ int kube_try(struct api *api, struct arena *a, const struct kube_trial *t,
 }
 
 /* ---- watching ----------------------------------------------------------------------------- */
+
+/* managedFields are more than half of the values of many an object, and nothing to who hears of it.
+ */
+static struct json *parse_heard(struct arena *a, struct str text)
+{
+    return json_parse_quick(a, codec_without_managed(a, text));
+}
 
 static void deliver(struct local_client *lc, enum kube_event_type type, struct str collection,
                     const struct object *o)
@@ -271,7 +279,7 @@ struct kube_client *kube_client_local(struct api *api, const char *manager)
     lc->client.ops = &ops;
     lc->api = api;
     lc->manager = mem_strdup(manager);
-    lc->memo.arena = arena_new();
+    lc->memo = (struct kube_event_memo){.arena = arena_new(), .parse = parse_heard};
     (void) pthread_mutex_init(&lc->lock, NULL);
     (void) pthread_cond_init(&lc->wake, NULL);
     return &lc->client;

@@ -34,17 +34,18 @@ struct kube_event {
 /* The value of an event that is being told. */
 struct kube_event_memo {
     struct arena *arena;
+    struct json *(*parse)(struct arena *a, struct str text);
     const struct json *object; /* NULL: nobody has asked yet */
 };
 
 /* The object of an event, parsed once for all who hear of it: not to be changed, and gone with the
- * event (or with the arena, if nothing is shared). */
+ * event (or with the arena, if nothing is shared). Its managedFields may be missing. */
 static inline const struct json *kube_event_object(const struct kube_event *e, struct arena *a)
 {
     if (!e->memo)
         return json_parse_quick(a, e->text);
     if (!e->memo->object)
-        e->memo->object = json_parse_quick(e->memo->arena, e->text);
+        e->memo->object = e->memo->parse(e->memo->arena, e->text);
     return e->memo->object;
 }
 

@@ -230,21 +230,28 @@ static void scan_metadata(struct scan *s, struct object_head *head)
     s->failed |= !has_revision;
 }
 
+/* Up to the value of metadata; returns where its key begins. */
+static uint32_t scan_to_metadata(struct scan *s)
+{
+    struct span key = {0};
+    bool is_first = true;
+    scan_expect(s, '{');
+    for (const char *const *wanted = (const char *const[]){"apiVersion", "kind", NULL}; *wanted;
+         wanted++) {
+        s->failed |= !scan_member(s, &is_first, &key) || !span_is(s, key, *wanted);
+        if (!s->failed)
+            (void) scan_string(s);
+    }
+    const uint32_t body_at = (uint32_t) s->at + 1;
+    s->failed |= !scan_member(s, &is_first, &key) || !span_is(s, key, "metadata");
+    return body_at;
+}
+
 int codec_parse_head(struct str text, struct object_head *ret_head)
 {
     struct scan s = {.text = text};
     struct object_head head = {0};
-    struct span key = {0};
-    bool is_first = true;
-    scan_expect(&s, '{');
-    for (const char *const *wanted = (const char *const[]){"apiVersion", "kind", NULL}; *wanted;
-         wanted++) {
-        s.failed |= !scan_member(&s, &is_first, &key) || !span_is(&s, key, *wanted);
-        if (!s.failed)
-            (void) scan_string(&s);
-    }
-    head.body_at = (uint32_t) s.at + 1;
-    s.failed |= !scan_member(&s, &is_first, &key) || !span_is(&s, key, "metadata");
+    head.body_at = scan_to_metadata(&s);
     if (!s.failed)
         scan_metadata(&s, &head);
     if (s.failed || text.n > OBJECT_MAX_BYTES + OBJECT_REVISION_ROOM) {
@@ -253,6 +260,21 @@ int codec_parse_head(struct str text, struct object_head *ret_head)
     }
     *ret_head = head;
     return 0;
+}
+
+struct str codec_without_managed(struct arena *a, struct str text)
+{
+    struct scan s = {.text = text};
+    struct span key = {0};
+    bool is_first = true;
+    (void) scan_to_metadata(&s);
+    scan_expect(&s, '{');
+    for (size_t begin = s.at; scan_member(&s, &is_first, &key); begin = s.at) {
+        scan_skip(&s);
+        if (span_is(&s, key, "managedFields") && text.p[begin] == ',' && !s.failed)
+            return arena_join(a, (struct str[]){str_sub(text, 0, begin), str_from(text, s.at)}, 2);
+    }
+    return text;
 }
 
 int codec_parse_stored(void *ctx, struct str key, struct str text, struct object_head *ret_head)

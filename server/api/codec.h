@@ -20,6 +20,8 @@ struct object *codec_farewell(const struct object *o);
 
 /* The object in the given kind's version and form, its parts shared with the text where they can
  * be. */
+/* The text of an object without its managedFields: in the arena, or the text itself. */
+struct str codec_without_managed(struct arena *a, struct str text);
 /* What codec_decode() gives of an object that was encoded from this value and stored as this
  * revision, without reading its text. NULL: only the text tells. The value is a copy. */
 struct json *codec_stored_value(struct arena *a, const struct kind *kind, const struct json *object,

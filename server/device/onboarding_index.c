@@ -401,7 +401,7 @@ static void forget_deleted(struct onboarding_index *x, enum index_kind kind,
 static void take_options(struct onboarding_index *x, const struct kube_event *e)
 {
     ARENA_AUTO a = arena_new();
-    const struct json *object = e->type == KUBE_DELETED ? NULL : json_parse_quick(a, e->text);
+    const struct json *object = e->type == KUBE_DELETED ? NULL : kube_event_object(e, a);
     const struct json *data = json_get(object, STR("data"));
     const struct settings_registration is = settings_registration(data);
     drop(&x->options.namespace);
@@ -419,7 +419,7 @@ static bool take_event(struct onboarding_index *x, const struct kube_event *even
             continue;
         ARENA_AUTO a = arena_new();
         const struct json *object =
-            event->type == KUBE_DELETED ? NULL : json_parse_quick(a, event->text);
+            event->type == KUBE_DELETED ? NULL : kube_event_object(event, a);
         if (!object) {
             forget_deleted(x, (enum index_kind) kind, event);
             return false;

@@ -206,12 +206,10 @@ static void read_if_new(struct roster *r, struct description *is)
         read_certificate(is);
 }
 
-struct device *roster_take(struct roster *r, struct str device_text)
+static struct device *take_object(struct roster *r, struct arena *a, const struct json *object)
 {
-    ARENA_AUTO a = arena_new();
     struct description is;
     struct uuid uuid;
-    const struct json *object = json_parse_quick(a, device_text);
     if (!object)
         return NULL;
     describe(a, object, &is);
@@ -221,6 +219,18 @@ struct device *roster_take(struct roster *r, struct str device_text)
     struct device *d = take(r, &is, &uuid);
     pki_cert_free(is.certificate);
     return d;
+}
+
+struct device *roster_take(struct roster *r, struct str device_text)
+{
+    ARENA_AUTO a = arena_new();
+    return take_object(r, a, json_parse_quick(a, device_text));
+}
+
+static void on_device(struct roster *r, const struct kube_event *e)
+{
+    ARENA_AUTO a = arena_new();
+    device_unref(take_object(r, a, kube_event_object(e, a)));
 }
 
 static void on_device_deleted(struct roster *r, const struct kube_event *e)
@@ -243,7 +253,7 @@ void roster_on_event(void *roster, const struct kube_event *e)
         if (e->type == KUBE_DELETED)
             on_device_deleted(r, e);
         else
-            device_unref(roster_take(r, e->text));
+            on_device(r, e);
     } else if (str_is(e->collection, "configmaps") && settings_is_options(e->namespace, e->name)) {
         roster_on_options(r, e);
     } else if (str_is(e->collection, "deviceconfigs.eve.lfedge.org")) {

@@ -188,7 +188,7 @@ static bool is_foreign(const struct json *object)
 void index_application_event(struct workload_index *ix, const struct kube_event *e)
 {
     ARENA_AUTO a = arena_new();
-    const struct json *object = json_parse_quick(a, e->text);
+    const struct json *object = kube_event_object(e, a);
     ix->app_version = MAX(ix->app_version, index_version(object));
     if (e->type == KUBE_DELETED || is_foreign(object))
         end(ix, e->uid);

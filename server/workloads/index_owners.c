@@ -84,7 +84,7 @@ void index_owner_event(struct workload_index *ix, enum workload_kind kind,
             part(ix, o);
         return;
     }
-    const struct json *object = json_parse_quick(a, e->text);
+    const struct json *object = kube_event_object(e, a);
     const int64_t generation =
         json_get_int(json_get(object, STR("metadata")), STR("generation"), 0);
     o = index_owner(ix, e->uid);
@@ -170,7 +170,7 @@ void index_device_event(struct workload_index *ix, const struct kube_event *e)
     ARENA_AUTO a = arena_new();
     struct device *d = index_device(ix, e->namespace, e->name);
     const struct json *object =
-        e->type == KUBE_DELETED || e->is_deleting ? NULL : json_parse_quick(a, e->text);
+        e->type == KUBE_DELETED || e->is_deleting ? NULL : kube_event_object(e, a);
     if (object)
         set_device(ix, d, object);
     else

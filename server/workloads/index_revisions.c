@@ -72,7 +72,7 @@ void index_revision_event(struct workload_index *ix, const struct kube_event *e)
     /* Most are those of Kubernetes's own kinds, or nobody's. */
     if (e->type == KUBE_DELETED || (!r && !e->has_owners))
         return;
-    const struct json *object = json_parse_quick(a, e->text);
+    const struct json *object = kube_event_object(e, a);
     ix->revision_version = MAX(ix->revision_version, index_version(object));
     if (object)
         take(ix, a, object);

@@ -140,6 +140,15 @@ struct hearing {
     bool is_synced, is_shared;
 };
 
+/* As the text has it, without managedFields. */
+static bool is_heard(const struct json *object, struct arena *a, struct str text)
+{
+    struct json *whole = json_parse_quick(a, text);
+    return json_at(whole, "metadata", "managedFields", NULL) &&
+           json_remove(json_get(whole, STR("metadata")), STR("managedFields")) &&
+           json_equal(object, whole);
+}
+
 static void on_event(void *ctx, const struct kube_event *e)
 {
     struct hearing *h = ctx;
@@ -149,7 +158,7 @@ static void on_event(void *ctx, const struct kube_event *e)
         h->is_synced = true;
     else if (str_is(e->collection, "namespaces"))
         h->is_shared = kube_event_object(e, a) == kube_event_object(e, a) &&
-                       json_equal(kube_event_object(e, a), json_parse_quick(a, e->text));
+                       is_heard(kube_event_object(e, a), a, e->text);
     (void) pthread_cond_signal(&h->wake);
     (void) pthread_mutex_unlock(&h->lock);
 }
