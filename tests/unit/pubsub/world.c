@@ -66,7 +66,9 @@ void world_run_turns(struct world *w, int n)
 void world_init(struct world *w)
 {
     *w = (struct world){0};
-    (void) snprintf(w->root, sizeof(w->root), "/tmp/pubsub-XXXXXX");
+    /* In memory, as /run is on a device. */
+    bool has_memory = access("/dev/shm", W_OK) == 0;
+    (void) snprintf(w->root, sizeof(w->root), "%s/pubsub-XXXXXX", has_memory ? "/dev/shm" : "/tmp");
     assert_non_null(mkdtemp(w->root));
     w->loop = loop_new();
     w->arena = arena_new();
