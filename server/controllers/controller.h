@@ -37,6 +37,8 @@ struct controller {
     void *(*start)(const struct controller_context *ctx, struct controller_queue *q);
     /* An object changed: enqueue the keys it concerns. Cheap; no requests. */
     void (*on_event)(void *state, const struct kube_event *e, struct controller_queue *q);
+    /* All that existed at the start has been seen; NULL: nothing depends on it. */
+    void (*on_synced)(void *state);
     /* 0: done; > 0: call again in that many ms; < 0: failed, retried with growing delays. */
     int64_t (*reconcile)(void *state, const struct controller_context *ctx, struct str key);
     void (*stop)(void *state);

@@ -15,7 +15,7 @@ struct work {
     struct str key; /* owned */
     int64_t due_us;
     int64_t retry_ms; /* of the last failure; 0: the last time went well */
-    bool is_waiting; /* in the heap */
+    bool is_waiting;  /* in the heap */
     bool is_worked_on;
     bool is_wanted; /* woken meanwhile: waits again, until due_us, when it has been worked on */
     size_t heap_at;
@@ -295,8 +295,11 @@ static void open(struct controller_queue *q)
 
 void controller_queue_event(struct controller_queue *q, const struct kube_event *e)
 {
-    if (e->type == KUBE_SYNCED)
-        open(q);
-    else
+    if (e->type != KUBE_SYNCED) {
         q->controller->on_event(q->state, e, q);
+        return;
+    }
+    if (q->controller->on_synced)
+        q->controller->on_synced(q->state);
+    open(q);
 }

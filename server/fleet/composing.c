@@ -386,6 +386,11 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
     fleet_on_event(state, e, touch, q);
 }
 
+static void on_synced(void *state)
+{
+    fleet_set_synced(state);
+}
+
 static int64_t reconcile(void *state, const struct controller_context *ctx, struct str key)
 {
     (void) state;
@@ -401,5 +406,6 @@ static int64_t reconcile(void *state, const struct controller_context *ctx, stru
 const struct controller composing_controller = {.name = "composing",
                                                 .start = start,
                                                 .on_event = on_event,
+                                                .on_synced = on_synced,
                                                 .reconcile = reconcile,
                                                 .n_workers = WORKERS};

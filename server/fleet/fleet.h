@@ -35,6 +35,10 @@ typedef void fleet_touch(void *ctx, struct str device_key);
 /* An object changed: the index follows, and what the devices concerned are told may be another. */
 void fleet_on_event(struct fleet *f, const struct kube_event *e, fleet_touch *touch, void *ctx);
 
+/* All that existed at the start has been told. Before, nothing is gathered: half of what applies to
+ * a device would have it delete the rest. */
+void fleet_set_synced(struct fleet *f);
+
 /* An object as it would be, in place of the one that is stored. */
 struct fleet_change {
     struct str collection, namespace, name;

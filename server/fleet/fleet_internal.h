@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/list.h"
 #include "base/map.h"
@@ -56,6 +57,7 @@ struct fleet_node {
 
 struct fleet {
     struct fleet_options options;
+    atomic_bool is_synced;      /* the index knows all that is there */
     pthread_mutex_t lock;       /* of what follows */
     struct map nodes;           /* by key */
     struct map devices;         /* by key */

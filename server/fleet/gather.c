@@ -293,8 +293,12 @@ int fleet_inputs(struct fleet *f, struct arena *a, struct str namespace, struct 
                  const struct fleet_change *changes, size_t n_changes, struct compose_inputs *ret,
                  struct status *st)
 {
-    CLEANUP(registry_unrefp) struct registry *kinds = kube_kinds(f->options.client);
     *ret = (struct compose_inputs){0};
+    if (!atomic_load(&f->is_synced)) {
+        (void) status_fail(st, 503, "ServiceUnavailable", "the objects are still being read");
+        return -EAGAIN;
+    }
+    CLEANUP(registry_unrefp) struct registry *kinds = kube_kinds(f->options.client);
     struct gathering g = {.fleet = f,
                           .arena = a,
                           .ctx = {.client = f->options.client, .clock = f->options.clock},

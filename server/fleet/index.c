@@ -281,6 +281,11 @@ void fleet_on_event(struct fleet *f, const struct kube_event *e, fleet_touch *to
     (void) pthread_mutex_unlock(&f->lock);
 }
 
+void fleet_set_synced(struct fleet *f)
+{
+    atomic_store(&f->is_synced, true);
+}
+
 /* ---- asking --------------------------------------------------------------------------------- */
 
 void fleet_note_config(struct fleet *f, struct str namespace, struct str name, int64_t generation)
