@@ -22,8 +22,8 @@
 struct delivery {
     struct device_api *api;
     struct controller_queue *queue;
-    atomic_bool is_synced; /* all that existed at the start has been seen */
-    char *config_hash;     /* of the certificates; the key ALL alone */
+    bool is_synced;    /* all that existed at the start has been seen; the thread of events alone */
+    char *config_hash; /* of the certificates; the key ALL alone */
 };
 
 /* ---- what wakes it --------------------------------------------------------------------------- */
@@ -81,10 +81,17 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
         if (!is_settled(e))
             enqueue(q, e->namespace, e->name);
     } else if (str_is(e->collection, "devices.eve.lfedge.org") && e->type == KUBE_ADDED &&
-               atomic_load(&d->is_synced)) {
+               d->is_synced) {
         /* A DeviceConfig may have been there before it, or be a namesake's. */
         enqueue(q, e->namespace, e->name);
     }
+}
+
+static void on_synced(void *state)
+{
+    struct delivery *d = state;
+    if (d)
+        d->is_synced = true;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -108,7 +115,6 @@ static int64_t look_at_certs(struct delivery *d)
     ARENA_AUTO a = arena_new();
     const struct str hash = certs_hash(a, d->api);
     struct keys keys = {.arena = a};
-    atomic_store(&d->is_synced, true);
     if (str_is(hash, d->config_hash))
         return CERTS_LOOK_MS;
     roster_each(d->api->roster, add_key, &keys);
@@ -192,6 +198,7 @@ int delivery_fill(void *device_api, struct arena *a, struct str namespace, struc
 const struct controller delivery_controller = {.name = "delivery",
                                                .start = start,
                                                .on_event = on_event,
+                                               .on_synced = on_synced,
                                                .reconcile = reconcile,
                                                .stop = stop,
                                                .n_workers = N_WORKERS};
