@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <curl/curl.h>
+#include <errno.h>
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+
+#include "base/alloc.h"
+#include "controllerconn/ports.h"
+#include "controllerconn/tls_internal.h"
+#include "pki/openssl.h"
+
+#define MAX_PEM_BYTES ((size_t) 1024 * 1024)
+
+struct uplink_trust {
+    X509_STORE *store;
+    unsigned n_refs;
+};
+
+struct uplink_tls {
+    struct uplink_trust *trust;
+    X509 *cert;
+    STACK_OF(X509) * chain;
+    EVP_PKEY *key;
+    CURLSH *share;
+    unsigned n_refs;
+};
+
+/* ---- trust --------------------------------------------------------------------------------- */
+
+static int add_roots(X509_STORE *store, struct str pem)
+{
+    if (pem.n == 0 || pem.n > MAX_PEM_BYTES)
+        return -EINVAL;
+    BIO_AUTO *bio = BIO_new_mem_buf(pem.p, (int) pem.n);
+    size_t n = 0;
+    for (;; n++) {
+        X509_AUTO *cert = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL);
+        if (!cert)
+            break;
+        if (X509_STORE_add_cert(store, cert) != 1)
+            return pki_openssl_error(NULL);
+    }
+    /* The end of the text is told as "no start line"; anything else is damage. */
+    const bool is_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+    ERR_clear_error();
+    return n > 0 && is_end ? 0 : -EINVAL;
+}
+
+int uplink_trust_new(const struct uplink_trust_options *o, struct uplink_trust **ret_trust,
+                     size_t *ret_which)
+{
+    CLEANUP(uplink_trust_unrefp) struct uplink_trust *t = NEW(struct uplink_trust);
+    t->n_refs = 1;
+    t->store = X509_STORE_new();
+    if (!t->store)
+        return pki_openssl_error(NULL);
+    if (o->with_system && X509_STORE_set_default_paths(t->store) != 1)
+        return pki_openssl_error(NULL);
+    for (size_t i = 0; i < o->n_pem; i++) {
+        *ret_which = i;
+        if (add_roots(t->store, o->pem[i]) < 0)
+            return -EINVAL;
+    }
+    *ret_trust = TAKE(t);
+    return 0;
+}
+
+struct uplink_trust *uplink_trust_ref(struct uplink_trust *t)
+{
+    t->n_refs++;
+    return t;
+}
+
+void uplink_trust_unref(struct uplink_trust *t)
+{
+    if (!t || --t->n_refs > 0)
+        return;
+    X509_STORE_free(t->store);
+    mem_free(t);
+}
+
+/* ---- identity ------------------------------------------------------------------------------ */
+
+static int read_certs(struct uplink_tls *t, struct str pem)
+{
+    if (pem.n > MAX_PEM_BYTES)
+        return -EINVAL;
+    BIO_AUTO *bio = BIO_new_mem_buf(pem.p, (int) pem.n);
+    t->cert = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL);
+    t->chain = sk_X509_new_null();
+    if (!t->cert || !t->chain) {
+        ERR_clear_error();
+        return -EINVAL;
+    }
+    X509 *more;
+    while ((more = PEM_read_bio_X509(bio, NULL, pki_no_passphrase, NULL)))
+        if (sk_X509_push(t->chain, more) <= 0)
+            X509_free(more);
+    ERR_clear_error();
+    return 0;
+}
+
+static int read_key(struct uplink_tls *t, const struct uplink_tls_options *o)
+{
+    if (o->key) {
+        EVP_PKEY_up_ref(o->key);
+        t->key = o->key;
+    } else if (o->key_pem.n > 0 && o->key_pem.n <= MAX_PEM_BYTES) {
+        BIO_AUTO *bio = BIO_new_mem_buf(o->key_pem.p, (int) o->key_pem.n);
+        t->key = PEM_read_bio_PrivateKey(bio, NULL, pki_no_passphrase, NULL);
+    }
+    ERR_clear_error();
+    if (!t->key)
+        return -EINVAL;
+    const int fits = EVP_PKEY_eq(X509_get0_pubkey(t->cert), t->key);
+    ERR_clear_error();
+    return fits == 1 ? 0 : -EKEYREJECTED;
+}
+
+int uplink_tls_new(const struct uplink_tls_options *o, struct uplink_tls **ret_tls)
+{
+    CLEANUP(uplink_tls_unrefp) struct uplink_tls *t = NEW(struct uplink_tls);
+    t->n_refs = 1;
+    t->trust = uplink_trust_ref(o->trust);
+    if (o->cert_pem.n > 0) {
+        int r = read_certs(t, o->cert_pem);
+        if (r == 0)
+            r = read_key(t, o);
+        if (r < 0)
+            return r;
+    }
+    t->share = curl_share_init();
+    if (!t->share ||
+        curl_share_setopt(t->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION) != CURLSHE_OK)
+        return -ENOMEM;
+    *ret_tls = TAKE(t);
+    return 0;
+}
+
+struct uplink_tls *uplink_tls_ref(struct uplink_tls *t)
+{
+    t->n_refs++;
+    return t;
+}
+
+void uplink_tls_unref(struct uplink_tls *t)
+{
+    if (!t || --t->n_refs > 0)
+        return;
+    if (t->share)
+        (void) curl_share_cleanup(t->share);
+    uplink_trust_unref(t->trust);
+    X509_free(t->cert);
+    sk_X509_pop_free(t->chain, X509_free);
+    EVP_PKEY_free(t->key);
+    mem_free(t);
+}
+
+/* ---- of a connection ----------------------------------------------------------------------- */
+
+static bool expect_host(const char *host, SSL_CTX *ctx)
+{
+    X509_VERIFY_PARAM *param = SSL_CTX_get0_param(ctx);
+    if (uplink_address_is_literal(str_of(host)))
+        return X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1;
+}
+
+int uplink_tls_apply(const struct uplink_tls *t, const char *host, struct ssl_ctx_st *ctx)
+{
+    SSL_CTX_set1_cert_store(ctx, t->trust->store);
+    bool is_good = expect_host(host, ctx);
+    if (t->cert)
+        is_good = is_good && SSL_CTX_use_certificate(ctx, t->cert) == 1 &&
+                  SSL_CTX_set1_chain(ctx, t->chain) == 1 &&
+                  SSL_CTX_use_PrivateKey(ctx, t->key) == 1;
+    ERR_clear_error();
+    return is_good ? 0 : -EINVAL;
+}
+
+void *uplink_tls_share(const struct uplink_tls *t)
+{
+    return t->share;
+}
