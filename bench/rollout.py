@@ -105,11 +105,11 @@ def wait_ready(server, n, ntp, begin):
     raise AssertionError(f"only {count_ready(server, ntp)} of {n} configurations are ready")
 
 
-def rows_after(server, first):
-    """How many rows were written after this revision, and their mean size."""
+def writes_since(server, first):
+    """How many writes were made since this revision, and their mean size; of those that are superseded some are gone from the file by now."""
     with sqlite3.connect(f"file:{server.dir}/objects.db?mode=ro", uri=True) as db:
-        count, size = db.execute("SELECT count(*), avg(length(text)) FROM log WHERE revision > ?", (first,)).fetchone()
-    return count, int(size)
+        size = db.execute("SELECT avg(length(text)) FROM log WHERE revision > ?", (first,)).fetchone()[0]
+    return revision(server) - first, int(size)
 
 
 # ---- what is measured ------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def measure(n):
         send(server, requests)
         sent_s = time.monotonic() - begin
         seconds = wait_ready(server, n, "0.pool.ntp.org", begin)
-        rows, size = rows_after(server, first)
+        rows, size = writes_since(server, first)
         raw_s = rows / raw_rate(server.dir, rows, size)
         show(f"{n:,} devices, {len(IMAGES) * n:,} apps ready", f"{seconds:.1f} s", f"{raw_s:.1f} s", f"{seconds / raw_s:.2f}", f"<= {WRITES_FACTOR}",
              seconds <= WRITES_FACTOR * raw_s)
@@ -135,5 +135,5 @@ def measure(n):
         first, cpu_before, begin = revision(server), cpu_s(server), time.monotonic()
         send(server, [network_config("1.pool.ntp.org")])
         show_most(f"one edit, {n:,} configs ready", wait_ready(server, n, "1.pool.ntp.org", begin), "s", EDIT_SECONDS)
-        rows, size = rows_after(server, first)
+        rows, size = writes_since(server, first)
         show("  CPU; writes and their size", f"{(cpu_s(server) - cpu_before) / n * 1e6:,.0f} us", f"{rows:,} rows", f"{size} B", "", None)
