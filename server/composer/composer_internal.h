@@ -187,6 +187,8 @@ struct net_plan *network_find(struct composition *c, struct str name);
 int network_config_make(struct composition *c, struct net_plan *n);
 /* Gives local networks their subnets: those that are asked for, then the others. */
 void subnets_choose(struct composition *c);
+/* Whether no network that is composed has any of it. */
+bool subnet_is_free(struct composition *c, const struct subnet *s);
 void instances_emit(struct composition *c);
 /* Dynamic addresses of a local network. */
 void subnet_range(const struct subnet *s, uint32_t *ret_start, uint32_t *ret_end);

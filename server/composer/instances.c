@@ -55,6 +55,11 @@ static bool has_device_address(struct composition *c, const struct subnet *s)
     return false;
 }
 
+bool subnet_is_free(struct composition *c, const struct subnet *s)
+{
+    return !is_taken(c, NULL, s);
+}
+
 static int take_given(struct composition *c, struct net_plan *n, struct str given)
 {
     struct subnet s;

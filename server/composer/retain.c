@@ -18,11 +18,58 @@ static const Eve__Config__AppInstanceConfig *find_app(const Eve__Config__EdgeDev
 /* ---- what must be there, or free --------------------------------------------------------------
  */
 
+static Eve__Config__NetworkInstanceConfig *find_instance(const Eve__Config__EdgeDevConfig *last,
+                                                         struct str uuid)
+{
+    for (size_t i = 0; i < last->n_networkinstances; i++) {
+        Eve__Config__NetworkInstanceConfig *m = last->networkinstances[i];
+        if (m->uuidandversion && str_eq(pb_text(m->uuidandversion->uuid), uuid))
+            return m;
+    }
+    return NULL;
+}
+
+static bool is_labelled(const Eve__Config__SystemAdapter *m, struct str label)
+{
+    if (str_eq(pb_text(m->name), label))
+        return true;
+    for (size_t i = 0; i < m->n_shared_labels; i++)
+        if (str_eq(pb_text(m->shared_labels[i]), label))
+            return true;
+    return false;
+}
+
+/* Whether a port, or several, are still called so. */
+static bool has_label(struct composition *c, struct str label)
+{
+    const struct parts *adapters = &c->sections[SECTION_ADAPTERS];
+    if (str_is(label, LABEL_UPLINK))
+        return true;
+    for (size_t i = 0; i < adapters->n; i++)
+        if (is_labelled((const Eve__Config__SystemAdapter *) adapters->items[i].message, label))
+            return true;
+    return false;
+}
+
+/* A network that cannot be composed now goes on for the applications that are on it, as long as it
+ * is in nobody's way. */
+static bool can_stay(struct composition *c, const Eve__Config__NetworkInstanceConfig *m)
+{
+    struct subnet s;
+    if (!m || !m->port || !has_label(c, pb_text(m->port->name)))
+        return false;
+    const struct str subnet = m->ip ? pb_text(m->ip->subnet) : STR_NONE;
+    return !subnet.n || (subnet_parse(subnet, &s, NULL) == 0 && subnet_is_free(c, &s));
+}
+
 static bool has_networks(struct composition *c, const Eve__Config__AppInstanceConfig *m)
 {
-    for (size_t i = 0; i < m->n_interfaces; i++)
-        if (!part_find(c, SECTION_INSTANCES, pb_text(m->interfaces[i]->networkid)))
+    for (size_t i = 0; i < m->n_interfaces; i++) {
+        const struct str uuid = pb_text(m->interfaces[i]->networkid);
+        if (!part_find(c, SECTION_INSTANCES, uuid) &&
+            !can_stay(c, find_instance(c->in->last, uuid)))
             return false;
+    }
     return true;
 }
 
@@ -124,11 +171,20 @@ static void retain_volume(struct composition *c, const struct app *app, struct s
     }
 }
 
+static void retain_network(struct composition *c, const struct app *app, struct str uuid)
+{
+    Eve__Config__NetworkInstanceConfig *m = find_instance(c->in->last, uuid);
+    if (m)
+        retain_part(c, app, SECTION_INSTANCES, uuid, &m->base);
+}
+
 bool app_retain(struct composition *c, struct app *app)
 {
     const Eve__Config__AppInstanceConfig *m = find_app(c->in->last, app->uuid);
     if (!m || part_find(c, SECTION_APPS, app->name) || !has_networks(c, m) || !take_all(c, app, m))
         return false;
+    for (size_t i = 0; i < m->n_interfaces; i++)
+        retain_network(c, app, pb_text(m->interfaces[i]->networkid));
     for (size_t i = 0; i < m->n_volumereflist; i++)
         retain_volume(c, app, pb_text(m->volumereflist[i]->uuid));
     retain_context(c, app, m->cipherdata);
