@@ -79,14 +79,17 @@ static void on_event(void *state, const struct kube_event *e, struct controller_
 /* ---- whether it is used ------------------------------------------------------------------------
  */
 
-/* As for what may be deleted at all: users that are being deleted do not count. */
+/* As for what may be deleted at all: users that are being deleted do not count; nor does, with a
+ * uid given, a later one of the same name. */
 static int is_used_by(const struct controller_context *ctx, struct arena *a,
-                      const struct object_place *application, struct str claim)
+                      const struct object_place *application, struct str uid, struct str claim)
 {
     struct json *object = NULL;
     const int r = objects_get(ctx, a, application, &object);
     if (r < 0)
         return r == -ENOENT ? 0 : r;
+    if (uid.n && !str_eq(object_meta_text(object, "uid"), uid))
+        return 0;
     JSON_FOR_EACH_ITEM (json_at(object, "spec", "volumes", NULL), volume)
         if (str_eq(claim_of(a, application->name, volume), claim))
             return !object_is_deleting(object);
@@ -109,7 +112,7 @@ static int is_claim_used(const struct controller_context *ctx, struct arena *a,
         (void) str_split(&rest, '/', &user->namespace);
         user->name = rest;
         if (str_is(collection, APPLICATIONS))
-            r = is_used_by(ctx, a, user, claim->name);
+            r = is_used_by(ctx, a, user, STR_NONE, claim->name);
     }
     if (r == 0 && n == USERS_MAX)
         return 1;
@@ -118,7 +121,7 @@ static int is_claim_used(const struct controller_context *ctx, struct arena *a,
             continue;
         *user =
             (struct object_place){user->kind, claim->namespace, json_get_str(owner, STR("name"))};
-        r = is_used_by(ctx, a, user, claim->name);
+        r = is_used_by(ctx, a, user, json_get_str(owner, STR("uid")), claim->name);
     }
     return r;
 }

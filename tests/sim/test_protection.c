@@ -97,6 +97,25 @@ TEST(a_claim_of_an_application_of_its_own_stays_while_it_does)
     assert_false(world_has(&w, "persistentvolumeclaims", "n", "a-v"));
 }
 
+/* It would wait for the claim of the one before it to go, and the claim for it. */
+TEST(a_later_application_of_that_name_does_not_hold_the_claim)
+{
+    WORLD;
+    assert_int_equal(
+        world_create(&w, APPLICATIONS, "n",
+                     "{'metadata':{'name':'a'},'spec':{'volumes':[{'name':'v','ephemeral':{}}]}}"),
+        0);
+    assert_int_equal(
+        world_create(&w, CLAIMS, "n",
+                     "{'metadata':{'name':'a-v','ownerReferences':[{'apiVersion':'eve.lfedge.org/"
+                     "v1beta1','kind':'Application','name':'a','uid':'another','controller':true}]}"
+                     ",'spec':{}}"),
+        0);
+    assert_int_equal(world_delete(&w, CLAIMS, "n", "a-v", NULL), 0);
+    world_pass(&w, 2000);
+    assert_false(world_has(&w, "persistentvolumeclaims", "n", "a-v"));
+}
+
 TEST(a_volume_goes_unless_it_is_bound)
 {
     WORLD;
