@@ -204,8 +204,15 @@ struct str pubsub_value_key(struct str file_name)
     return key.n + STR(".json").n == file_name.n ? key : STR_NONE;
 }
 
+int pubsub_values_make(const struct pubsub_place *place)
+{
+    return place->has_files ? pubsub_directory_make(place->values) : 0;
+}
+
 int pubsub_value_write(const struct pubsub_place *place, struct str key, struct str text)
 {
+    if (!place->has_files)
+        return 0;
     PUBSUB_FD_AUTO at = open_or_make(place->values);
     if (at < 0)
         return at;
@@ -220,6 +227,8 @@ int pubsub_value_write(const struct pubsub_place *place, struct str key, struct 
 
 int pubsub_value_remove(const struct pubsub_place *place, struct str key)
 {
+    if (!place->has_files)
+        return 0;
     PUBSUB_FD_AUTO at = open_directory(place->values);
     if (at < 0)
         return at == -ENOENT ? 0 : at;
@@ -298,6 +307,8 @@ static void load_name(const struct pubsub_place *place, const struct pubsub_load
 
 int pubsub_values_load(const struct pubsub_place *place, const struct pubsub_loader *loader)
 {
+    if (!place->has_files)
+        return 0;
     int fd = open_directory(place->values);
     if (fd < 0)
         return fd == -ENOENT ? 0 : fd;
@@ -317,6 +328,8 @@ int pubsub_values_load(const struct pubsub_place *place, const struct pubsub_loa
 
 int pubsub_restarted_write(const struct pubsub_place *place, int64_t counter)
 {
+    if (!place->has_files)
+        return 0;
     PUBSUB_FD_AUTO at = open_or_make(place->values);
     if (at < 0)
         return at;
@@ -333,7 +346,7 @@ int pubsub_restarted_write(const struct pubsub_place *place, int64_t counter)
 
 int64_t pubsub_restarted_read(const struct pubsub_place *place)
 {
-    PUBSUB_FD_AUTO at = open_directory(place->values);
+    PUBSUB_FD_AUTO at = place->has_files ? open_directory(place->values) : -ENOENT;
     if (at < 0)
         return 0;
     BUF_AUTO text = {0};

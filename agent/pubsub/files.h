@@ -13,6 +13,8 @@ void pubsub_close_fd(const int *fd);
 /* With its parents, for the owner alone. */
 int pubsub_directory_make(const char *path);
 
+/* Of a place without files the following do and find nothing. */
+int pubsub_values_make(const struct pubsub_place *place);
 int pubsub_value_write(const struct pubsub_place *place, struct str key, struct str text);
 int pubsub_value_remove(const struct pubsub_place *place, struct str key);
 /* -EFBIG beyond PUBSUB_MAX_VALUE_BYTES. */

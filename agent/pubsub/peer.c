@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "pubsub/frame.h"
 #include "pubsub/publication_internal.h"
+#include "pubsub/subscription_internal.h"
 
 /* asked -> greeted -> dumping -> live; a peer leaves at any time. */
 static void set_state(struct peer *peer, enum peer_state state)
@@ -118,8 +119,54 @@ static int send_pending(struct peer *peer)
     return 0;
 }
 
+/* ---- directly ------------------------------------------------------------------------------- */
+
+/* False when there is nothing to say. */
+static bool tell_next(struct peer *peer)
+{
+    struct publication *p = peer->publication;
+    struct subscription *s = peer->subscription;
+    struct entry *e = next_entry(peer);
+    if (e) {
+        ARENA_AUTO a = arena_new();
+        struct str key = arena_str(a, str_range(e->key, e->n_key));
+        struct str text = e->text ? arena_str(a, str_range(e->text, e->n_text)) : STR_NONE;
+        move_past(peer, e);
+        if (text.p)
+            (void) subscription_take_value(s, key, text);
+        else
+            subscription_take_delete(s, key);
+    } else if (peer->state == PEER_DUMPING) {
+        set_state(peer, PEER_LIVE);
+        subscription_take_synchronized(s);
+    } else if (peer->restarted != p->restarted) {
+        peer->restarted = p->restarted;
+        subscription_take_restarted(s, p->restarted);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* A handler may free the subscription or the publication, and the peer with it. */
+static bool flush_direct(struct peer *peer)
+{
+    struct subscription *s = peer->subscription;
+    bool has_more = true;
+    subscription_enter(s);
+    for (int i = 0; i < PUBSUB_MAX_PACKETS_PER_TURN && has_more && s->peer == peer; i++) {
+        has_more = tell_next(peer);
+        s->n_packets += has_more;
+    }
+    return subscription_leave(s) && has_more && s->peer == peer;
+}
+
 bool peer_flush(struct peer *peer)
 {
+    if (peer->subscription)
+        return flush_direct(peer);
+    if (peer->is_stalled)
+        return false;
     for (int i = 0; i < PUBSUB_MAX_PACKETS_PER_TURN; i++) {
         int r = peer->pending.n ? 1 : make_packet(peer);
         if (r == 0) {
@@ -129,6 +176,7 @@ bool peer_flush(struct peer *peer)
         if (r < 0) {
             log_warning("cannot make a packet; retrying",
                         LOG_TEXT("directory", peer->large.directory), LOG_ERRNO(r));
+            peer->is_stalled = true;
             loop_timer_start(peer->timer, peer->publication->pubsub->retry_ms, 0);
             return false;
         }
@@ -195,10 +243,27 @@ static void on_timeout(void *arg)
 {
     struct peer *peer = arg;
     struct publication *p = peer->publication;
+    peer->is_stalled = false;
     if (peer->state == PEER_ASKED)
         peer_free(peer);
     else if (peer_flush(peer))
         loop_defer(p->pubsub->loop, &p->flush);
+}
+
+struct peer *peer_new_direct(struct publication *p, struct subscription *s)
+{
+    struct peer *peer = NEW(struct peer);
+    peer->publication = p;
+    peer->subscription = s;
+    peer->position.is_peer = true;
+    list_init(&peer->position.link);
+    peer->fd = -1;
+    peer->state = PEER_DUMPING;
+    list_append(&p->peers, &peer->link);
+    p->n_peers++;
+    enter_order(peer);
+    loop_defer(p->pubsub->loop, &p->flush);
+    return peer;
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -226,6 +291,8 @@ void peer_new(struct publication *p, int fd)
 void peer_free(struct peer *peer)
 {
     struct publication *p = peer->publication;
+    if (peer->subscription)
+        peer->subscription->peer = NULL;
     list_remove(&peer->link);
     list_remove(&peer->position.link);
     p->n_peers--;

@@ -20,6 +20,9 @@ struct pubsub *pubsub_new(const struct pubsub_options *o)
     ps->request_timeout_ms =
         o->request_timeout_ms ? o->request_timeout_ms : PUBSUB_REQUEST_TIMEOUT_MS;
     ps->syncs = !o->skips_sync;
+    ps->is_private = o->is_private;
+    list_init(&ps->publications);
+    list_init(&ps->subscriptions);
     return ps;
 }
 
@@ -27,6 +30,7 @@ void pubsub_free(struct pubsub *ps)
 {
     if (!ps)
         return;
+    assert(list_is_empty(&ps->publications) && list_is_empty(&ps->subscriptions));
     mem_free(ps->run);
     mem_free(ps->var_run);
     mem_free(ps->persist);
@@ -85,7 +89,12 @@ int pubsub_place_init(struct pubsub_place *place, const struct pubsub *ps,
         (name->scope.n && !is_component(name->scope)) || (is_global && name->is_persistent))
         return -EINVAL;
     *place = (struct pubsub_place){.is_persistent = name->is_persistent,
+                                   .has_files = name->is_persistent || !ps->is_private,
                                    .syncs = name->is_persistent && ps->syncs};
+    struct buf id = {0};
+    buf_printf(&id, "%.*s/%.*s/%.*s", STR_ARG(name->agent), STR_ARG(name->scope),
+               STR_ARG(name->topic));
+    place->id = buf_take(&id);
     place->topic = mem_zalloc(name->topic.n + 1);
     memcpy(place->topic, name->topic.p, name->topic.n);
     if (is_global) {
@@ -105,6 +114,7 @@ int pubsub_place_init(struct pubsub_place *place, const struct pubsub *ps,
 void pubsub_place_done(struct pubsub_place *place)
 {
     mem_free(place->topic);
+    mem_free(place->id);
     mem_free(place->values);
     mem_free(place->large);
     mem_free(place->directory);

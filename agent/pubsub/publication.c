@@ -8,6 +8,7 @@
 #include "pubsub/files.h"
 #include "pubsub/frame.h"
 #include "pubsub/publication_internal.h"
+#include "pubsub/subscription_internal.h"
 
 #define ACCEPT_MAX_PER_TURN 16
 /* Until we try again when there are no descriptors left. */
@@ -192,13 +193,22 @@ int publication_clear_restarted(struct publication *p)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+/* Handlers of direct peers may free any of them, and the publication: the first goes to the end and
+ * has its turn, as often as there were peers. */
 static void on_flush(struct loop_deferred *d)
 {
     struct publication *p = CONTAINER_OF(d, struct publication, flush);
     bool has_more = false;
-    LIST_FOR_EACH (&p->peers, item)
-        has_more |= peer_flush(CONTAINER_OF(item, struct peer, link));
-    if (has_more)
+    p->n_entered++;
+    for (size_t i = p->n_peers; i > 0 && !list_is_empty(&p->peers); i--) {
+        struct list *first = list_pop_first(&p->peers);
+        list_append(&p->peers, first);
+        has_more |= peer_flush(CONTAINER_OF(first, struct peer, link));
+    }
+    p->n_entered--;
+    if (p->is_freed)
+        mem_free(p);
+    else if (has_more)
         loop_defer(p->pubsub->loop, &p->flush);
 }
 
@@ -270,27 +280,58 @@ static bool on_loaded(void *arg, struct str key, struct str text)
     return true;
 }
 
+struct publication *publication_find(const struct pubsub *ps, const char *id)
+{
+    LIST_FOR_EACH (&ps->publications, item) {
+        struct publication *p = CONTAINER_OF(item, struct publication, link);
+        if (strcmp(p->place.id, id) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+static int enter_context(struct publication *p)
+{
+    if (publication_find(p->pubsub, p->place.id))
+        return -EADDRINUSE;
+    list_append(&p->pubsub->publications, &p->link);
+    return 0;
+}
+
+static int load(struct publication *p)
+{
+    int r = pubsub_values_make(&p->place);
+    if (r == 0)
+        r = pubsub_values_load(&p->place, &(struct pubsub_loader){on_loaded, p, true});
+    if (r < 0)
+        return r;
+    p->restarted = pubsub_restarted_read(&p->place);
+    if (!p->pubsub->is_private)
+        pubsub_large_sweep(p->place.large, p->pubsub->clock);
+    return 0;
+}
+
 int publication_new(struct pubsub *ps, const struct pubsub_name *name, struct publication **ret)
 {
     struct publication *p = NEW(struct publication);
     p->pubsub = ps;
     p->fd = -1;
     p->flush.fn = on_flush;
+    list_init(&p->link);
     list_init(&p->order);
     list_init(&p->peers);
     int r = pubsub_place_init(&p->place, ps, name);
-    if (r == 0 && p->place.directory)
+    if (r == 0 && ps->is_private)
+        r = enter_context(p);
+    else if (r == 0 && p->place.directory)
         r = start_listening(p);
     if (r == 0)
-        r = pubsub_directory_make(p->place.values);
-    if (r == 0)
-        r = pubsub_values_load(&p->place, &(struct pubsub_loader){on_loaded, p, true});
+        r = load(p);
     if (r < 0) {
         publication_free(p);
         return r;
     }
-    p->restarted = pubsub_restarted_read(&p->place);
-    pubsub_large_sweep(p->place.large, ps->clock);
+    subscriptions_connect(ps, p->place.id);
     *ret = p;
     return 0;
 }
@@ -299,6 +340,7 @@ void publication_free(struct publication *p)
 {
     if (!p)
         return;
+    list_remove(&p->link);
     LIST_FOR_EACH (&p->peers, item)
         peer_free(CONTAINER_OF(item, struct peer, link));
     LIST_FOR_EACH (&p->order, item)
@@ -311,7 +353,9 @@ void publication_free(struct publication *p)
     loop_timer_free(p->retry);
     pubsub_place_done(&p->place);
     map_done(&p->entries);
-    mem_free(p);
+    p->is_freed = true;
+    if (p->n_entered == 0)
+        mem_free(p);
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */

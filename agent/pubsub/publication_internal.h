@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A publication and its peers, the subscribers that are connected.
+/* A publication and its peers, the subscribers that are connected: through a socket or, of the same
+ * private context, directly.
  *
  * All entries stand in one list in the order in which they changed last, and so do the peers: each
  * stands right behind the last entry it was sent. What is behind a peer is what it has yet to be
@@ -43,10 +44,12 @@ struct peer {
     struct position position;
     struct list link; /* in the publication's peers */
     struct publication *publication;
+    struct subscription *subscription; /* NULL: through a socket */
     enum peer_state state;
     int fd;
     struct loop_fd *watch;
     struct loop_timer *timer;  /* waits for the request, later for disk space */
+    bool is_stalled;           /* until the timer says to try again */
     uint64_t start;            /* the sequence when it connected */
     int64_t restarted;         /* sent last */
     struct buf pending;        /* the packet that the socket had no room for */
@@ -55,6 +58,9 @@ struct peer {
 
 struct publication {
     struct pubsub *pubsub;
+    struct list link;   /* in a private context */
+    unsigned n_entered; /* our functions on the stack that need it afterwards */
+    bool is_freed;      /* meanwhile, by a handler of a subscription */
     struct pubsub_place place;
     struct map entries; /* deleted ones too */
     struct list order;
@@ -72,9 +78,14 @@ struct publication {
 /* Takes the descriptor. */
 void peer_new(struct publication *p, int fd);
 void peer_free(struct peer *peer);
+/* A subscription of the same context. */
+struct peer *peer_new_direct(struct publication *p, struct subscription *s);
 /* Sends what it can. True: there is more, and room for it, but others must have their turn. The
  * peer may be gone afterwards. */
 bool peer_flush(struct peer *peer);
+
+/* The publication of a private context; NULL: not yet. */
+struct publication *publication_find(const struct pubsub *ps, const char *id);
 
 /* Whether a peer still has to be told that this entry is no more. */
 bool publication_needs_deleted(const struct publication *p, const struct entry *e);

@@ -46,6 +46,9 @@ struct pubsub_options {
     int64_t retry_ms;              /* 0: PUBSUB_RETRY_MS */
     int64_t request_timeout_ms;    /* 0: PUBSUB_REQUEST_TIMEOUT_MS */
     bool skips_sync; /* a simulated device need not survive a power cut of the machine it is on */
+    /* Nobody outside takes part: publications and subscriptions of one context meet in memory,
+     * without descriptors, and files are those of persistent topics alone. */
+    bool is_private;
 };
 
 struct pubsub *pubsub_new(const struct pubsub_options *options);

@@ -15,17 +15,22 @@ struct pubsub {
     char *run, *var_run, *persist;
     int64_t retry_ms, request_timeout_ms;
     bool syncs;
-    char *packet; /* PUBSUB_READ_BYTES, for whoever reads now */
+    bool is_private;
+    struct list publications;  /* of a private context */
+    struct list subscriptions; /* of a private context */
+    char *packet;              /* PUBSUB_READ_BYTES, for whoever reads now */
 };
 
 /* A name and where its things are; owns its strings. */
 struct pubsub_place {
     char *topic;
+    char *id;        /* agent/scope/topic */
     char *values;    /* directory */
     char *large;     /* directory */
     char *directory; /* of the socket; NULL: there is none */
     char *socket;    /* its name there */
     bool is_persistent;
+    bool has_files;
     bool syncs;
 };
 

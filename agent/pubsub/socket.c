@@ -67,8 +67,8 @@ static int remove_left_over(const struct pubsub_place *place, const struct socka
         (void) close(fd);
     if (fd >= 0 || fd == -EAGAIN)
         return -EADDRINUSE;
-    if (fd == -ENOENT)
-        return 0;
+    if (fd != -ECONNREFUSED)
+        return fd == -ENOENT ? 0 : fd;
     return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "pubsub/files.h"
 #include "pubsub/frame.h"
+#include "pubsub/publication_internal.h"
 #include "pubsub/subscription_internal.h"
 #include "pubsub/value.h"
 
@@ -191,9 +192,27 @@ static bool on_loaded(void *arg, struct str key, struct str text)
     return subscription_take_value(arg, key, text);
 }
 
+static void connect_directly(struct subscription *s)
+{
+    struct publication *p = publication_find(s->pubsub, s->place.id);
+    if (p && !s->peer)
+        s->peer = peer_new_direct(p, s);
+}
+
+void subscriptions_connect(struct pubsub *ps, const char *id)
+{
+    LIST_FOR_EACH (&ps->subscriptions, item) {
+        struct subscription *s = CONTAINER_OF(item, struct subscription, link);
+        if (strcmp(s->place.id, id) == 0 && !s->start.is_queued)
+            connect_directly(s);
+    }
+}
+
 static void run_way(struct subscription *s)
 {
-    if (s->is_from_directory)
+    if (s->pubsub->is_private)
+        connect_directly(s);
+    else if (s->is_from_directory)
         subscription_read_directory(s);
     else
         subscription_connect(s);
@@ -232,10 +251,14 @@ int subscription_new(struct pubsub *ps, const struct pubsub_name *name,
     s->handlers = *handlers;
     s->arg = arg;
     s->fd = -1;
-    s->is_from_directory = !place.directory || str_is(name->agent, SHORT_LIVED_AGENT);
+    s->is_from_directory =
+        !ps->is_private && (!place.directory || str_is(name->agent, SHORT_LIVED_AGENT));
     s->timer = loop_timer_new(ps->loop, on_timeout, s);
     if (s->is_from_directory)
         s->restarted_timer = loop_timer_new(ps->loop, subscription_on_restarted_timer, s);
+    list_init(&s->link);
+    if (ps->is_private)
+        list_append(&ps->subscriptions, &s->link);
     s->start.fn = on_start;
     loop_defer(ps->loop, &s->start);
     *ret = s;
@@ -253,6 +276,9 @@ void subscription_free(struct subscription *s)
     if (!s || s->is_freed)
         return;
     s->is_freed = true;
+    list_remove(&s->link);
+    if (s->peer)
+        peer_free(s->peer);
     subscription_disconnect(s);
     loop_undefer(s->pubsub->loop, &s->start);
     loop_timer_free(s->timer);
@@ -294,7 +320,7 @@ struct pubsub_count subscription_count(const struct subscription *s)
 {
     return (struct pubsub_count){.n_keys = s->values.n_items,
                                  .n_bytes = s->n_bytes,
-                                 .n_peers = s->watch && !s->is_from_directory,
+                                 .n_peers = s->peer || (s->watch && !s->is_from_directory),
                                  .n_packets = s->n_packets,
                                  .n_refused = s->n_refused};
 }

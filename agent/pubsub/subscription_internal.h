@@ -14,8 +14,12 @@ struct subscription_value {
     bool is_seen; /* by the reading of a directory under way */
 };
 
+struct peer;
+
 struct subscription {
     struct pubsub *pubsub;
+    struct list link;  /* in a private context */
+    struct peer *peer; /* directly at a publication of that context; NULL: there is none */
     struct pubsub_place place;
     struct subscription_handlers handlers;
     void *arg;
@@ -55,3 +59,5 @@ void subscription_disconnect(struct subscription *s);
 void subscription_connect(struct subscription *s);
 void subscription_read_directory(struct subscription *s);
 void subscription_on_restarted_timer(void *arg);
+/* Those of a private context that have waited for this publication. */
+void subscriptions_connect(struct pubsub *ps, const char *id);

@@ -172,6 +172,29 @@ TEST(a_large_field_gets_a_file_for_each_subscriber)
     world_done(&w);
 }
 
+TEST(a_packet_waits_for_the_file_of_its_large_field)
+{
+    struct world w;
+    world_init(&w);
+    struct publication *p = world_publication(&w, "nim", "T", false);
+    world_write(&w, "persist/pubsub-large", "in the way");
+    assert_int_equal(world_publish(&w, p, "k", "{\"pubsub-large-X\":1}"), 0);
+    int fd = subscriber(&w);
+    assert_receives(fd, "hello T false");
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(publication_signal_restarted(p), 0);
+        world_run_turns(&w, 1);
+    }
+    assert_int_equal(publication_count(p).n_packets, 1);
+    assert_int_equal(unlink(world_path(&w, "persist/pubsub-large")), 0);
+    assert_true(str_starts_with(str_of(world_receive(&w, fd)), STR("update T aw== ")));
+    assert_receives(fd, "complete T");
+    assert_receives(fd, "restarted T 5");
+    close(fd);
+    publication_free(p);
+    world_done(&w);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------ */
 
 TEST(what_cannot_be_published_changes_nothing)

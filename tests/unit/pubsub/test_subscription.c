@@ -7,87 +7,10 @@
 #include <unistd.h>
 
 #include "test.h"
+#include "trace.h"
 #include "world.h"
 
 #define SOCKET "run/nim/T.sock"
-
-/* What the handlers were told, as text. */
-struct trace {
-    struct world *world;
-    struct subscription *subscription;
-    struct buf text;
-    const char *until;       /* for has_ended() */
-    const char *freed_after; /* the handler that frees the subscription */
-};
-
-static void note(struct trace *t, const char *what, struct str key, const struct json *value)
-{
-    ARENA_AUTO a = arena_new();
-    buf_printf(&t->text, "%s%s%.*s%s%s;", what, key.n ? " " : "", STR_ARG(key), value ? " " : "",
-               value ? json_text(a, value).p : "");
-    if (t->freed_after && strcmp(t->freed_after, what) == 0)
-        subscription_free(TAKE(t->subscription));
-}
-
-static void on_create(void *arg, struct str key, const struct json *value)
-{
-    note(arg, "create", key, value);
-}
-
-static void on_modify(void *arg, struct str key, const struct json *value, const struct json *old)
-{
-    struct trace *t = arg;
-    ARENA_AUTO a = arena_new();
-    buf_printf(&t->text, "(was %s)", json_text(a, old).p);
-    note(t, "modify", key, value);
-}
-
-static void on_delete(void *arg, struct str key, const struct json *last)
-{
-    note(arg, "delete", key, last);
-}
-
-static void on_restarted(void *arg, int64_t counter)
-{
-    struct json v = json_int(counter);
-    note(arg, "restarted", STR_NONE, &v);
-}
-
-static void on_synchronized(void *arg)
-{
-    note(arg, "synchronized", STR_NONE, NULL);
-}
-
-static const struct subscription_handlers handlers = {on_create, on_modify, on_delete, on_restarted,
-                                                      on_synchronized};
-
-static void subscribe(struct world *w, struct trace *t, const struct pubsub_name *name)
-{
-    *t = (struct trace){.world = w};
-    assert_int_equal(subscription_new(w->pubsub, name, &handlers, t, &t->subscription), 0);
-}
-
-static bool has_ended(void *arg)
-{
-    struct trace *t = arg;
-    return t->text.n && str_ends_with(buf_str(&t->text), str_of(t->until));
-}
-
-/* Runs until the trace ends so, and compares all of it. */
-static void expect(struct trace *t, const char *all)
-{
-    t->until = all;
-    for (int i = 0; i < 10000 && !has_ended(t) && t->text.n < strlen(all); i++)
-        world_run_turns(t->world, 1);
-    assert_str(buf_str(&t->text), all);
-    buf_reset(&t->text);
-}
-
-static void trace_done(struct trace *t)
-{
-    subscription_free(t->subscription);
-    buf_done(&t->text);
-}
 
 static const struct pubsub_name nim = {.agent = STR("nim"), .topic = STR("T")};
 
@@ -121,25 +44,25 @@ TEST(the_transcript_of_a_publisher)
     world_init(&w);
     int listener = world_listen(&w, SOCKET);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     int fd = accept_subscriber(&w, listener);
     world_send(fd, "hello T false");
     world_send(fd, "update T Z2xvYmFs eyJhIjpudWxsLCJiIjoiXHUwMDNjIn0="); /* a null, b \u003c */
-    expect(&t, "create global {\"a\":null,\"b\":\"<\"};");
+    trace_expect(&t, "create global {\"a\":null,\"b\":\"<\"};");
     assert_false(subscription_is_synchronized(t.subscription));
     world_send(fd, "complete T");
     world_send(fd, "restarted T 1");
-    expect(&t, "synchronized;restarted 1;");
+    trace_expect(&t, "synchronized;restarted 1;");
     /* The same value in other bytes, the same counter, a second complete: nothing new. */
     world_send(fd, "update T Z2xvYmFs eyJiIjoiPCIsImEiOltdfQ=="); /* {"b":"<","a":[]} */
     world_send(fd, "restarted T 1");
     world_send(fd, "complete T");
     world_send(fd, "update T Z2xvYmFs eyJhIjoxfQ==");
-    expect(&t, "(was {\"a\":null,\"b\":\"<\"})modify global {\"a\":1};");
+    trace_expect(&t, "(was {\"a\":null,\"b\":\"<\"})modify global {\"a\":1};");
     world_send(fd, "delete T Z2xvYmFs");
     world_send(fd, "delete T Z2xvYmFs");
     world_send(fd, "restarted T 0");
-    expect(&t, "delete global {\"a\":1};restarted 0;");
+    trace_expect(&t, "delete global {\"a\":1};restarted 0;");
     assert_int_equal(subscription_count(t.subscription).n_bytes, 0);
     trace_done(&t);
     close(fd);
@@ -153,7 +76,7 @@ TEST(nonsense_is_passed_over)
     world_init(&w);
     int listener = world_listen(&w, SOCKET);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     int fd = accept_subscriber(&w, listener);
     static const char *nonsense[] = {
         "x",
@@ -178,7 +101,7 @@ TEST(nonsense_is_passed_over)
     free(large);
     /* Of another topic: taken all the same. */
     world_send(fd, "update U aw== e30=");
-    expect(&t, "create k {};");
+    trace_expect(&t, "create k {};");
     assert_int_equal(subscription_count(t.subscription).n_refused, N_ELEMENTS(nonsense) + 2);
     trace_done(&t);
     close(fd);
@@ -192,14 +115,14 @@ TEST(a_lost_publisher_is_found_again_and_nothing_is_told_twice)
     world_init(&w);
     int listener = world_listen(&w, SOCKET);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     int fd = accept_subscriber(&w, listener);
     world_send(fd, "hello T"); /* of 2025 */
     world_send(fd, "update T YQ== e30=");
     world_send(fd, "update T Yg== e30=");
     world_send(fd, "complete T");
     world_send(fd, "restarted T 1");
-    expect(&t, "create a {};create b {};synchronized;restarted 1;");
+    trace_expect(&t, "create a {};create b {};synchronized;restarted 1;");
     close(fd);
     fd = accept_subscriber(&w, listener);
     world_send(fd, "hello T true");
@@ -208,7 +131,7 @@ TEST(a_lost_publisher_is_found_again_and_nothing_is_told_twice)
     world_send(fd, "restarted T 1");
     world_send(fd, "update T Yw== e30=");
     /* b vanished meanwhile; it is not swept, as on the device. */
-    expect(&t, "create c {};");
+    trace_expect(&t, "create c {};");
     assert_non_null(subscription_get(w.arena, t.subscription, STR("b")));
     trace_done(&t);
     close(fd);
@@ -223,18 +146,18 @@ TEST(the_publisher_may_come_later_go_and_return)
     struct world w;
     world_init(&w);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     world_run_turns(&w, 5);
     assert_int_equal(t.text.n, 0);
     struct publication *p = world_publication(&w, "nim", "T", false);
     assert_int_equal(world_publish(&w, p, "k", "{\"n\":1}"), 0);
     assert_int_equal(publication_signal_restarted(p), 0);
-    expect(&t, "create k {\"n\":1};synchronized;restarted 1;");
+    trace_expect(&t, "create k {\"n\":1};synchronized;restarted 1;");
     publication_free(p);
     p = world_publication(&w, "nim", "T", false);
     assert_int_equal(world_publish(&w, p, "k", "{\"n\":2}"), 0);
     assert_int_equal(publication_signal_restarted(p), 0);
-    expect(&t, "(was {\"n\":1})modify k {\"n\":2};restarted 2;");
+    trace_expect(&t, "(was {\"n\":1})modify k {\"n\":2};restarted 2;");
     publication_free(p);
     trace_done(&t);
     world_done(&w);
@@ -246,7 +169,7 @@ TEST(large_fields_arrive_and_leave_no_files)
     world_init(&w);
     struct publication *p = world_publication(&w, "nim", "T", false);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     size_t n = (size_t) 900 * 1024;
     char *text = malloc(n);
     assert_non_null(text);
@@ -349,17 +272,17 @@ TEST(a_persistent_subscription_begins_with_the_files)
     world_write(&w, "persist/status/nim/T/restarted", "3");
     struct pubsub_name name = {.agent = STR("nim"), .topic = STR("T"), .is_persistent = true};
     struct trace t;
-    subscribe(&w, &t, &name);
+    trace_subscribe(&w, w.pubsub, &t, &name);
     const char *one = "create k {\"a\":1,\"b\":null};create lost {\"n\":1};restarted 3;";
     const char *other = "create lost {\"n\":1};create k {\"a\":1,\"b\":null};restarted 3;";
     t.until = "restarted 3;";
-    world_run_until(&w, has_ended, &t);
+    world_run_until(&w, trace_has_ended, &t);
     assert_true(str_is(buf_str(&t.text), one) || str_is(buf_str(&t.text), other));
     assert_false(subscription_is_synchronized(t.subscription));
     buf_reset(&t.text);
     struct publication *p = world_publication(&w, "nim", "T", true);
     assert_int_equal(world_publish(&w, p, "k", "{\"a\":2}"), 0);
-    expect(&t, "(was {\"a\":1,\"b\":null})modify k {\"a\":2};synchronized;");
+    trace_expect(&t, "(was {\"a\":1,\"b\":null})modify k {\"a\":2};synchronized;");
     publication_free(p);
     trace_done(&t);
     world_done(&w);
@@ -371,7 +294,7 @@ TEST(global_topics_are_files_alone)
     world_init(&w);
     struct pubsub_name name = {.agent = STR(""), .topic = STR("T")};
     struct trace t;
-    subscribe(&w, &t, &name);
+    trace_subscribe(&w, w.pubsub, &t, &name);
     world_run_turns(&w, 3);
     assert_int_equal(t.text.n, 0);
     struct publication *p = world_publication(&w, "", "T", false);
@@ -379,13 +302,13 @@ TEST(global_topics_are_files_alone)
     assert_int_equal(publication_signal_restarted(p), 0);
     assert_int_equal(world_publish(&w, p, "l", "{}"), 0);
     assert_int_equal(publication_unpublish(p, STR("l")), 0);
-    expect(&t, "create k {\"n\":1};synchronized;");
+    trace_expect(&t, "create k {\"n\":1};synchronized;");
     assert_int_equal(world_publish(&w, p, "k", "{\"n\":2}"), 0);
-    expect(&t, "(was {\"n\":1})modify k {\"n\":2};");
+    trace_expect(&t, "(was {\"n\":1})modify k {\"n\":2};");
     assert_int_equal(publication_unpublish(p, STR("k")), 0);
-    expect(&t, "delete k {\"n\":2};");
+    trace_expect(&t, "delete k {\"n\":2};");
     /* A second or more behind the values. */
-    expect(&t, "restarted 1;");
+    trace_expect(&t, "restarted 1;");
     publication_free(p);
     trace_done(&t);
     world_done(&w);
@@ -401,13 +324,13 @@ TEST(a_short_lived_publisher_is_read_from_its_directory)
     world_write(&w, "run/zedclient/T/tmp123", "{\"n\":0}");
     world_write(&w, "run/zedclient/T/bad.json", "{");
     struct trace t;
-    subscribe(&w, &t, &name);
-    expect(&t, "create k {\"n\":1};synchronized;");
+    trace_subscribe(&w, w.pubsub, &t, &name);
+    trace_expect(&t, "create k {\"n\":1};synchronized;");
     world_write(&w, "run/zedclient/T/bad.json", "{\"n\":3}");
-    expect(&t, "create bad {\"n\":3};");
+    trace_expect(&t, "create bad {\"n\":3};");
     world_write(&w, "run/zedclient/T/k.json", "{");
     world_write(&w, "run/zedclient/T/k.json", "{\"n\":4}");
-    expect(&t, "(was {\"n\":1})modify k {\"n\":4};");
+    trace_expect(&t, "(was {\"n\":1})modify k {\"n\":4};");
     trace_done(&t);
     world_done(&w);
 }
@@ -424,7 +347,7 @@ TEST(a_handler_may_free_its_subscription)
             struct pubsub_name name = {.agent = is_file ? STR("") : STR("nim"), .topic = STR("T")};
             struct publication *p = world_publication(&w, is_file ? "" : "nim", "T", false);
             struct trace t;
-            subscribe(&w, &t, &name);
+            trace_subscribe(&w, w.pubsub, &t, &name);
             t.freed_after = kinds[i];
             assert_int_equal(world_publish(&w, p, "k", "{}"), 0);
             assert_int_equal(world_publish(&w, p, "l", "{}"), 0);
@@ -450,11 +373,11 @@ TEST(a_subscription_may_go_before_it_began)
     struct world w;
     world_init(&w);
     struct trace t;
-    subscribe(&w, &t, &nim);
+    trace_subscribe(&w, w.pubsub, &t, &nim);
     trace_done(&t);
     struct pubsub_name bad = {.agent = STR("nim"), .topic = STR("a b")};
     struct subscription *s = NULL;
-    assert_true(subscription_new(w.pubsub, &bad, &handlers, NULL, &s) < 0);
+    assert_true(subscription_new(w.pubsub, &bad, &trace_handlers, NULL, &s) < 0);
     assert_null(s);
     world_done(&w);
 }

@@ -76,16 +76,27 @@ void world_init(struct world *w)
     w->pubsub = world_device(w, "", 0);
 }
 
-struct pubsub *world_device(struct world *w, const char *below, int64_t request_timeout_ms)
+static struct pubsub *open_device(struct world *w, const char *below, struct pubsub_options options)
 {
     const char *root = below[0] ? world_path(w, below) : w->root;
-    return pubsub_new(
-        &(struct pubsub_options){.loop = w->loop,
-                                 .clock = &clock_system,
-                                 .run_directory = arena_printf(w->arena, "%s/run", root).p,
-                                 .persist_directory = arena_printf(w->arena, "%s/persist", root).p,
-                                 .retry_ms = RETRY_MS,
-                                 .request_timeout_ms = request_timeout_ms});
+    options.loop = w->loop;
+    options.clock = &clock_system;
+    options.run_directory = arena_printf(w->arena, "%s/run", root).p;
+    options.persist_directory = arena_printf(w->arena, "%s/persist", root).p;
+    options.retry_ms = RETRY_MS;
+    return pubsub_new(&options);
+}
+
+struct pubsub *world_device(struct world *w, const char *below, int64_t request_timeout_ms)
+{
+    struct pubsub_options options = {.request_timeout_ms = request_timeout_ms};
+    return open_device(w, below, options);
+}
+
+struct pubsub *world_private_device(struct world *w, const char *below)
+{
+    struct pubsub_options options = {.is_private = true, .skips_sync = true};
+    return open_device(w, below, options);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)

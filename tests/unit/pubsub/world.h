@@ -24,6 +24,7 @@ struct world {
 void world_init(struct world *w);
 /* Another device of the same loop, with directories below that name. */
 struct pubsub *world_device(struct world *w, const char *below, int64_t request_timeout_ms);
+struct pubsub *world_private_device(struct world *w, const char *below);
 /* Removes the directories. */
 void world_done(struct world *w);
 /* Fails the test when it never becomes so. */
