@@ -142,7 +142,7 @@ void parts_finish(struct composition *c)
         qsort(c->result->problems, c->result->n_problems, sizeof(*c->result->problems), by_object);
 }
 
-struct json *compose_sources_json(struct arena *a, const struct compose_result *r)
+struct json *compose_sources_json(struct arena *a, const struct compose_result *r, bool is_full)
 {
     struct json *list = json_new(a, json_array());
     for (size_t i = 0; i < r->n_sources; i++) {
@@ -154,9 +154,9 @@ struct json *compose_sources_json(struct arena *a, const struct compose_result *
             struct str value;
         } members[] = {
             {"path", s->path},
-            {"apiVersion", json_get_str(s->object, STR("apiVersion"))},
+            {"apiVersion", is_full ? json_get_str(s->object, STR("apiVersion")) : STR_NONE},
             {"kind", json_get_str(s->object, STR("kind"))},
-            {"namespace", json_get_str(meta, STR("namespace"))},
+            {"namespace", is_full ? json_get_str(meta, STR("namespace")) : STR_NONE},
             {"name", json_get_str(meta, STR("name"))},
             {"field", s->field},
         };

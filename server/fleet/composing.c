@@ -252,7 +252,7 @@ static int tell_config(struct composing *w)
     (void) conditions_set(w->arena, conditions, &composed, now_us);
     (void) conditions_set(w->arena, conditions, &overridden, now_us);
     (void) json_set(w->arena, json_get(w->object, STR("status")), STR("sources"),
-                    *compose_sources_json(w->arena, &w->result));
+                    *compose_sources_json(w->arena, &w->result, /* is_full= */ false));
     return write_status(w, was);
 }
 

@@ -205,7 +205,7 @@ static struct json sources_json(const struct review *r, struct str place)
     struct json list = json_array();
     size_t *sources = NULL;
     if (!place.n)
-        return *compose_sources_json(a, &r->then.result);
+        return *compose_sources_json(a, &r->then.result, /* is_full= */ true);
     const size_t n = snapshot_explain(a, &r->then, place, &sources);
     for (size_t i = 0; i < n; i++)
         (void) json_push(a, &list, snapshot_source(a, &r->then, sources[i]));

@@ -83,7 +83,7 @@ int snapshot_make(struct fleet *f, struct arena *a, const struct snapshot_questi
 struct json snapshot_source(struct arena *a, const struct snapshot *s, size_t i)
 {
     const struct compose_result one = {.sources = &s->result.sources[i], .n_sources = 1};
-    return compose_sources_json(a, &one)->items[0];
+    return compose_sources_json(a, &one, /* is_full= */ true)->items[0];
 }
 
 /* ---- explaining ---------------------------------------------------------------------------- */

@@ -149,7 +149,7 @@ struct json *world_outcome(struct arena *a, const struct compose_result *r)
     (void) json_set(a, all, STR("config"), *protojson_value(a, &r->config->message, NULL));
     (void) json_set(a, all, STR("problems"), *problems_json(a, r));
     (void) json_set(a, all, STR("derived"), *r->derived);
-    (void) json_set(a, all, STR("sources"), *compose_sources_json(a, r));
+    (void) json_set(a, all, STR("sources"), *compose_sources_json(a, r, true));
     return all;
 }
 
