@@ -41,10 +41,12 @@ struct fleet_device {
     struct str labels; /* JSON; owned */
     struct list link;  /* of the space */
     struct list members;
+    uint64_t digest, config_digest; /* of the Device and its DeviceConfig; 0: not there */
     int64_t config_generation; /* of its DeviceConfig as the composer last left it; 0: not known */
 };
 
-/* An object that may concern devices, with as little of it as tells whom, and whether it changed.
+/* Any other object that may concern devices, with as little of it as tells whom, and whether it
+ * changed.
  */
 struct fleet_node {
     struct str key; /* "<collection>/<namespace>/<name>"; owned */

@@ -101,7 +101,7 @@ static void device_free(struct fleet_device *d)
 
 static void drop_if_empty(struct fleet *f, struct fleet_device *d)
 {
-    if (d->is_there || !list_is_empty(&d->members))
+    if (d->is_there || d->config_digest || !list_is_empty(&d->members))
         return;
     (void) map_remove(&f->devices, d->key);
     list_remove(&d->link);
@@ -183,7 +183,7 @@ static uint64_t digest_of(const struct kube_event *e, const struct json *object)
         add_special(&b, e, object);
     else
         add_everything(&b, object);
-    return map_hash(buf_str(&b)) | 1; /* never that of a new node */
+    return map_hash(buf_str(&b)) | 1; /* never that of nothing */
 }
 
 /* ---- following ------------------------------------------------------------------------------ */
@@ -193,9 +193,18 @@ static void follow_device(struct fleet *f, struct arena *a, const struct kube_ev
 {
     struct fleet_device *d = device_of(f, a, e->namespace, e->name);
     d->is_there = object != NULL;
+    d->digest = object ? digest_of(e, object) : 0;
     mem_free((char *) d->labels.p);
     const struct json *labels = json_at(object, "metadata", "labels", NULL);
     d->labels = labels ? owned(json_text(a, labels)) : STR_NONE;
+    drop_if_empty(f, d);
+}
+
+static void follow_config(struct fleet *f, struct arena *a, const struct kube_event *e,
+                          const struct json *object)
+{
+    struct fleet_device *d = device_of(f, a, e->namespace, e->name);
+    d->config_digest = object ? digest_of(e, object) : 0;
     drop_if_empty(f, d);
 }
 
@@ -228,27 +237,43 @@ static void follow_network(struct fleet *f, struct fleet_node *n, const struct k
     list_append(&space_of(f, e->namespace)->networks, &n->link);
 }
 
-static void follow(struct fleet *f, struct arena *a, struct fleet_node *n,
-                   const struct kube_event *e, const struct json *object)
+static void follow_node(struct fleet *f, struct arena *a, const struct kube_event *e,
+                        const struct json *object)
 {
-    switch (fleet_role(e->collection)) {
-    case ROLE_DEVICE:
-        follow_device(f, a, e, object);
-        break;
-    case ROLE_MEMBER:
+    struct fleet_node *n = node_of(f, a, e);
+    if (fleet_role(e->collection) == ROLE_MEMBER)
         follow_member(f, a, n, e, object);
-        break;
-    case ROLE_NETWORK:
+    else if (fleet_role(e->collection) == ROLE_NETWORK)
         follow_network(f, n, e, object);
-        break;
-    default:
-        break;
-    }
-    n->digest = object ? digest_of(e, object) : 0;
-    if (object)
+    if (object) {
+        n->digest = digest_of(e, object);
         return;
+    }
     (void) map_remove(&f->nodes, n->key);
     node_free(n);
+}
+
+static void follow(struct fleet *f, struct arena *a, const struct kube_event *e,
+                   const struct json *object)
+{
+    if (fleet_role(e->collection) == ROLE_DEVICE)
+        follow_device(f, a, e, object);
+    else if (fleet_role(e->collection) == ROLE_CONFIG)
+        follow_config(f, a, e, object);
+    else
+        follow_node(f, a, e, object);
+}
+
+/* That of the object as it was last seen; 0: never. */
+static uint64_t last_digest(const struct fleet *f, struct arena *a, const struct kube_event *e)
+{
+    const enum fleet_role role = fleet_role(e->collection);
+    if (role == ROLE_DEVICE || role == ROLE_CONFIG) {
+        const struct fleet_device *d = fleet_device(f, a, e->namespace, e->name);
+        return !d ? 0 : role == ROLE_DEVICE ? d->digest : d->config_digest;
+    }
+    const struct fleet_node *n = fleet_node(f, a, e->collection, e->namespace, e->name);
+    return n ? n->digest : 0;
 }
 
 /* A DeviceConfig as the composer has just left it concerns nobody. */
@@ -271,12 +296,11 @@ void fleet_on_event(struct fleet *f, const struct kube_event *e, fleet_touch *to
     ARENA_AUTO a = arena_new();
     const struct json *object = e->type == KUBE_DELETED ? NULL : kube_event_object(e, a);
     (void) pthread_mutex_lock(&f->lock);
-    struct fleet_node *n = node_of(f, a, e);
-    if (!object || n->digest != digest_of(e, object)) {
+    if (!object || last_digest(f, a, e) != digest_of(e, object)) {
         const struct fleet_change change = {e->collection, e->namespace, e->name, object};
         if (!is_our_own(f, a, e, object))
             fleet_walk(f, &change, touch, ctx);
-        follow(f, a, n, e, object);
+        follow(f, a, e, object);
     }
     (void) pthread_mutex_unlock(&f->lock);
 }
