@@ -367,7 +367,7 @@ static void exchange(struct uplink_call *c)
         finish(c, -EHOSTUNREACH);
         return;
     }
-    struct str headers[MAX_HEADERS];
+    struct str *headers = ARENA_ARRAY(c->arena, struct str, MAX_HEADERS);
     const bool has_own = c->r.headers != NULL;
     const size_t n_headers = has_own ? c->r.n_headers : usual_headers(c, headers);
     const struct uplink_exchange x = {

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "controllerconn/lookup.h"
+#include "controllerconn/pac.h"
 #include "controllerconn/tls_internal.h"
 #include "controllerconn/trace.h"
 #include "controllerconn/url.h"
@@ -424,4 +425,7 @@ static void cancel(struct uplink_transfer *t)
     free_transfer(t);
 }
 
-const struct uplink_wire_ops uplink_curl_ops = {.start = start, .cancel = cancel};
+const struct uplink_wire_ops uplink_curl_ops = {.start = start,
+                                                .cancel = cancel,
+                                                .ask_script = uplink_pac_ask,
+                                                .cancel_script = uplink_pac_cancel};

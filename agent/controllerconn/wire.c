@@ -82,7 +82,7 @@ static int on_socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, v
     return 0;
 }
 
-struct uplink_wire *uplink_wire_new(struct loop *l)
+struct uplink_wire *uplink_wire_new(struct loop *l, const struct clock *clock)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return NULL;
@@ -92,6 +92,7 @@ struct uplink_wire *uplink_wire_new(struct loop *l)
     struct curl_wire *w = NEW(struct curl_wire);
     w->wire.ops = &uplink_curl_ops;
     w->loop = l;
+    w->clock = clock;
     w->multi = multi;
     w->timer = loop_timer_new(l, on_timeout, w);
     (void) curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket_wanted);

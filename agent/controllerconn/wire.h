@@ -6,6 +6,7 @@
 #include "controllerconn/outcome.h"
 #include "controllerconn/ports.h"
 
+struct clock;
 struct loop;
 struct uplink_tls;
 struct uplink_trace;
@@ -60,7 +61,7 @@ struct uplink_wire {
 };
 
 /* libcurl and c-ares on a loop; one serves any number of uplinks of that loop. NULL: libcurl cannot
- * be initialized. */
-struct uplink_wire *uplink_wire_new(struct loop *l);
+ * be initialized. The clock, which outlives it, is what scripts are told. */
+struct uplink_wire *uplink_wire_new(struct loop *l, const struct clock *clock);
 /* After all transfers have ended or were cancelled. */
 void uplink_wire_free(struct uplink_wire *w);

@@ -4,12 +4,14 @@
 
 #include <curl/curl.h>
 
+#include "base/clock.h"
 #include "controllerconn/wire.h"
 #include "loop/loop.h"
 
 struct curl_wire {
     struct uplink_wire wire;
     struct loop *loop;
+    const struct clock *clock;
     CURLM *multi;
     struct loop_timer *timer;
 };
