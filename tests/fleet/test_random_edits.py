@@ -83,8 +83,9 @@ class Walk:
     def give_back(self):
         """Not while something is only kept as it was: that would go with the DeviceConfig."""
         self.catch_up()
-        if condition(get(self.s, NS, "applications", APP), "Composed")["status"] == "True":
+        if condition(get(self.s, NS, "deviceconfigs", DEVICE), "Composed")["status"] == "True":
             self.s.ok("DELETE", f"{GROUP}/namespaces/{NS}/deviceconfigs/{DEVICE}")
+            self.catch_up()
 
     def guard(self):
         """The application that is there now stays."""
