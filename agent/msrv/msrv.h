@@ -49,10 +49,13 @@ enum msrv_data_type { MSRV_DATA_KUBECONFIG = 1, MSRV_DATA_CUSTOM_STATUS = 2 };
 
 struct msrv_app {
     struct str uuid;
-    struct str name;   /* to display */
-    bool can_discover; /* the adapter that has the caller's address allows it */
-    bool has_config;   /* its AppNetworkConfig is known */
-    bool is_openstack; /* by its MetaDataType */
+    struct str name;                     /* to display */
+    bool can_discover;                   /* the adapter that has the caller's address allows it */
+    bool has_config;                     /* its AppNetworkConfig is known */
+    bool is_openstack;                   /* by its MetaDataType */
+    struct str network;                  /* of the adapter that has the caller's address */
+    struct str user_data;                /* base64; empty: none */
+    const struct json *user_data_cipher; /* CipherBlockStatus that has it instead; NULL: none */
 };
 
 /* Values of topics with one key, "global", as they are published. */
@@ -143,8 +146,9 @@ struct msrv_world {
     int (*publish_metadata)(void *ctx, struct str key, const struct json *value);
 
     /* On a worker. */
-    /* Base64 as configured, decrypted; empty: none. */
-    int (*user_data)(void *ctx, struct arena *a, const struct msrv_app *app, struct str *ret);
+    /* What user_data_cipher holds: base64; empty: none. */
+    int (*decrypt_user_data)(void *ctx, struct arena *a, const struct msrv_app *app,
+                             struct str *ret);
     /* An AuthContainer of the payload by the device's key. */
     int (*sign)(void *ctx, struct arena *a, struct str payload, struct str *ret);
     int (*decrypt)(void *ctx, struct arena *a, const struct msrv_patch_file *file,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What cloud-init asks of OpenStack: the last part of the path decides. */
+#include <errno.h>
+
 #include "base/base64.h"
 #include "msrv/msrv_internal.h"
 
@@ -46,11 +48,20 @@ static void answer_network_data(struct request *r)
     answer_text(r, 200, "application/json", STR("{\"networks\":[],\"services\":[]}"));
 }
 
-static void answer_user_data(struct request *r)
+static int find_user_data(struct request *r, struct str *ret)
 {
     const struct msrv_options *o = &r->msrv->options;
+    *ret = r->app->user_data;
+    if (!r->app->user_data_cipher)
+        return 0;
+    return o->world->decrypt_user_data ? o->world->decrypt_user_data(o->ctx, r->arena, r->app, ret)
+                                       : -EOPNOTSUPP;
+}
+
+static void answer_user_data(struct request *r)
+{
     struct str text = STR(""), bytes = STR("");
-    if (o->world->user_data && o->world->user_data(o->ctx, r->arena, r->app, &text) < 0) {
+    if (find_user_data(r, &text) < 0) {
         answer_error(r, 500,
                      arena_printf(r->arena, "cannot get userData for %.*s", STR_ARG(r->app->uuid)));
         return;

@@ -55,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     d->device.fails_tpm = data[0] & 16;
     d->device.fails_publish = data[0] & 32;
     d->device.user_data = data[0] & 64 ? STR("I2Nsb3VkLWNvbmZpZwo=") : STR("");
+    d->device.has_cipher = data[0] & 128;
     d->device.clock.now_us += 100000;
     struct str request = str_range((const char *) data + 2, size - 2);
     check_answer(d, desk_ask(d, callers[data[0] & 3], request, data[1]));

@@ -32,11 +32,12 @@ static bool is_ready(void *ctx)
 static int find_app(void *ctx, struct arena *a, struct str network, struct str address,
                     struct msrv_app *ret)
 {
-    (void) ctx;
-    (void) a;
+    const struct device *d = ctx;
     for (size_t i = 0; i < N_ELEMENTS(apps); i++) {
         if (str_is(address, apps[i].address) && str_is(network, "net")) {
             *ret = apps[i].app;
+            ret->user_data = d->user_data;
+            ret->user_data_cipher = d->has_cipher ? json_new(a, json_object()) : NULL;
             return 0;
         }
     }
@@ -159,15 +160,14 @@ static int publish_metadata(void *ctx, struct str key, const struct json *value)
     return 0;
 }
 
-static int user_data(void *ctx, struct arena *a, const struct msrv_app *app, struct str *ret)
+static int decrypt_user_data(void *ctx, struct arena *a, const struct msrv_app *app,
+                             struct str *ret)
 {
     (void) a;
     (void) app;
     const struct device *d = ctx;
-    if (str_is(d->user_data, "undecryptable"))
-        return -EBADMSG;
-    *ret = d->user_data;
-    return 0;
+    *ret = STR("I2RlY3J5cHRlZAo=");
+    return d->fails_tpm ? -EBADMSG : 0;
 }
 
 static int sign(void *ctx, struct arena *a, struct str payload, struct str *ret)
@@ -218,7 +218,7 @@ const struct msrv_world device_world = {
     .envelopes = envelopes,
     .count_patch = count_patch,
     .publish_metadata = publish_metadata,
-    .user_data = user_data,
+    .decrypt_user_data = decrypt_user_data,
     .sign = sign,
     .decrypt = decrypt,
     .tpm_keys = tpm_keys,

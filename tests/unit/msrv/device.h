@@ -20,6 +20,7 @@ struct device {
     struct arena *arena;
     struct clock_virtual clock;
     bool is_not_ready, has_no_documents, has_no_network, has_no_ports, fails_tpm, fails_publish;
+    bool has_cipher; /* user data is encrypted */
     struct str user_data;
     struct str published_key, published; /* the last, as text */
     size_t n_published, n_described, n_downloaded;

@@ -122,7 +122,10 @@ TEST(user_data_is_decoded)
     d.device.user_data = STR("no base64!");
     get(&d, WEB_ADDRESS, "/openstack/latest/user_data", "");
     assert_int_equal(desk_status(&d), 500);
-    d.device.user_data = STR("undecryptable");
+    d.device.has_cipher = true;
+    get(&d, WEB_ADDRESS, "/openstack/latest/user_data", "");
+    assert_str(desk_body(&d), "#decrypted\n");
+    d.device.fails_tpm = true;
     get(&d, WEB_ADDRESS, "/openstack/latest/user_data", "");
     assert_int_equal(desk_status(&d), 500);
     desk_done(&d);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device as the other services publish it: the part of struct msrv_world that topics tell, and
+ * the topic on which applications' metadata leaves. What no topic tells (keys, patch envelopes) is
+ * asked of the rest. */
+#pragma once
+
+#include "msrv/msrv.h"
+
+struct pubsub;
+struct msrv_topics;
+
+struct msrv_topics_options {
+    struct pubsub *pubsub;
+    /* `envelopes`, `count_patch` and the functions on a worker; the others are not called. */
+    const struct msrv_world *rest;
+    void *rest_ctx;
+};
+
+/* Publishes AppInstMetaData as "msrv", persistent. -EADDRINUSE when somebody does already. */
+int msrv_topics_new(const struct msrv_topics_options *o, struct msrv_topics **ret);
+/* After the server that asks it, and the loop has settled. NULL allowed. */
+void msrv_topics_free(struct msrv_topics *t);
+/* Its ctx is a struct msrv_topics. */
+extern const struct msrv_world msrv_topics_world;
+/* The server that follows the config items of its rate; NULL: none any more. */
+void msrv_topics_follow(struct msrv_topics *t, struct msrv *m);
