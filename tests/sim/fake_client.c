@@ -233,8 +233,9 @@ static const struct json *patched(struct fake_client *f, const struct json *old,
         return patch_json(f->arena, old, r->body, &merged, &error) < 0 ? NULL : merged;
     if (patch_merge(f->arena, old, r->body, &merged, &error) < 0)
         return NULL;
-    if (is_apply(r))
-        (void) json_set(f->arena, merged, STR("spec"), *json_get(r->body, STR("spec")));
+    const struct json *spec = json_get(r->body, STR("spec"));
+    if (is_apply(r) && spec)
+        (void) json_set(f->arena, merged, STR("spec"), *spec);
     return merged;
 }
 
