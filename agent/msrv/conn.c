@@ -2,6 +2,8 @@
 /* One connection: one request, one answer, the end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -55,8 +57,29 @@ bool conn_is_idle(const struct conn *c)
     return c->state == CONN_READING || c->state == CONN_LINGERING;
 }
 
+/* Sent, but not taken by the peer. */
+static bool has_untaken(const struct conn *c)
+{
+    int n = 0;
+    return ioctl(c->fd, SIOCOUTQ, &n) == 0 && n > 0;
+}
+
+/* What the kernel still holds for a peer that does not take it goes with the connection. */
+static void close_for_good(struct conn *c)
+{
+    struct linger at_once = {.l_onoff = 1};
+    if (has_untaken(c))
+        (void) setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    conn_close(c);
+}
+
 void conn_on_deadline(struct conn *c)
 {
+    if (c->state == CONN_LINGERING && !c->is_reprieved && has_untaken(c)) {
+        c->is_reprieved = true;
+        set_deadline(c, MSRV_WRITE_TIMEOUT_MS);
+        return;
+    }
     if (c->state != CONN_LINGERING)
         c->msrv->count.n_timeouts++;
     if (c->proxy && proxy_give_up(c->proxy)) {
@@ -64,7 +87,7 @@ void conn_on_deadline(struct conn *c)
         conn_answer(c);
         return;
     }
-    conn_close(c);
+    close_for_good(c);
 }
 
 /* The end of our side is told; closing at once would have the kernel take the answer back when

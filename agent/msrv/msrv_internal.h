@@ -237,6 +237,7 @@ struct conn {
     int64_t deadline_ms; /* 0: none */
     size_t n_moved;      /* bytes sent since the deadline was set */
     size_t n_lingered;
+    bool is_reprieved; /* lingers once more, for a peer that has not taken all */
     struct proxy *proxy;
 };
 
