@@ -48,6 +48,31 @@ static bool can_move(const struct runtime_object *o, enum runtime_state to)
     return false;
 }
 
+static bool has_tag(struct str url)
+{
+    return str_starts_with(url, STR("docker://")) && str_find(url, '@') < 0;
+}
+
+enum runtime_state runtime_content_next(const struct runtime_object *o)
+{
+    switch (o->state) {
+    case RUNTIME_INITIAL:
+        return has_tag(o->content.url) ? RUNTIME_RESOLVING_TAG : RUNTIME_DOWNLOAD_STARTED;
+    case RUNTIME_RESOLVING_TAG:
+        return RUNTIME_RESOLVED_TAG;
+    case RUNTIME_RESOLVED_TAG:
+        return RUNTIME_DOWNLOAD_STARTED;
+    case RUNTIME_DOWNLOAD_STARTED:
+        return RUNTIME_DOWNLOADED;
+    case RUNTIME_DOWNLOADED:
+        return RUNTIME_VERIFYING;
+    case RUNTIME_VERIFYING:
+        return RUNTIME_VERIFIED;
+    default:
+        return RUNTIME_LOADING;
+    }
+}
+
 const char *runtime_state_name(enum runtime_state s)
 {
     static const char *const names[] = {

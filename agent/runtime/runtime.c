@@ -278,6 +278,8 @@ int runtime_purge(struct runtime *r, enum runtime_kind kind, struct str id)
     o->wants_stop = o->wants_kill = true;
     if (o->state == RUNTIME_HALTING && !o->is_busy)
         r->functions->halt(r->machine, o, /* at_once= */ true);
+    if (o->is_busy && o->state != RUNTIME_INVALID && r->functions->cancel)
+        r->functions->cancel(r->machine, o);
     runtime_settle(o);
     return 0;
 }

@@ -42,6 +42,8 @@ struct runtime_machine {
     void (*boot)(void *machine, struct runtime_object *instance);
     /* No step: the end comes by runtime_exited(). Called again with at_once when patience ends. */
     void (*halt)(void *machine, struct runtime_object *instance, bool at_once);
+    /* The step under way is no longer wanted and may fail early; NULL: it runs to its end. */
+    void (*cancel)(void *machine, struct runtime_object *o);
     /* Removes all there is of it. */
     void (*remove)(void *machine, struct runtime_object *o);
     int (*metrics)(void *machine, struct runtime_object *instance, struct runtime_metrics *ret);
@@ -67,3 +69,5 @@ struct runtime_object *runtime_found(struct runtime *r, enum runtime_kind kind, 
                                      enum runtime_state state);
 struct runtime_object *runtime_find(const struct runtime *r, enum runtime_kind kind, struct str id);
 bool runtime_id_is_valid(struct str id);
+/* The state of a content that follows its own; LOADING is the last before DELIVERED. */
+enum runtime_state runtime_content_next(const struct runtime_object *content);

@@ -127,31 +127,6 @@ static struct plan *plan_of(struct runtime_object *o)
 
 /* ---- advancing ----------------------------------------------------------------------------- */
 
-static bool has_tag(struct str url)
-{
-    return str_starts_with(url, STR("docker://")) && str_find(url, '@') < 0;
-}
-
-static enum runtime_state after(const struct runtime_object *o)
-{
-    switch (o->state) {
-    case RUNTIME_INITIAL:
-        return has_tag(o->content.url) ? RUNTIME_RESOLVING_TAG : RUNTIME_DOWNLOAD_STARTED;
-    case RUNTIME_RESOLVING_TAG:
-        return RUNTIME_RESOLVED_TAG;
-    case RUNTIME_RESOLVED_TAG:
-        return RUNTIME_DOWNLOAD_STARTED;
-    case RUNTIME_DOWNLOAD_STARTED:
-        return RUNTIME_DOWNLOADED;
-    case RUNTIME_DOWNLOADED:
-        return RUNTIME_VERIFYING;
-    case RUNTIME_VERIFYING:
-        return RUNTIME_VERIFIED;
-    default:
-        return RUNTIME_LOADING;
-    }
-}
-
 static void advance_content(struct sim *s, struct plan *p)
 {
     struct runtime_object *o = p->object;
@@ -167,7 +142,7 @@ static void advance_content(struct sim *s, struct plan *p)
         runtime_progress(o, ++p->quarters * 100 / QUARTERS);
     }
     if (o->state != RUNTIME_DOWNLOAD_STARTED || p->quarters == QUARTERS)
-        runtime_move(o, after(o));
+        runtime_move(o, runtime_content_next(o));
     plan_state(s, p);
 }
 
