@@ -87,5 +87,8 @@ void metrics_answer(struct request *r)
         answer_error(r, 429, STR("Too Many Requests"));
         return;
     }
-    r->answer.is_proxied = true;
+    if (r->is_body_cut)
+        answer_error(r, 413, STR("Request Entity Too Large"));
+    else
+        r->answer.is_proxied = true;
 }

@@ -48,6 +48,8 @@ static const struct post posts[] = {
     {NOBODY, SIGNER, NULL, 65536, false, 400},
     {NOBODY, ACTIVATE, NULL, 10, false, 500}, /* no JSON */
     {NOBODY, ACTIVATE, NULL, 65536, false, 400},
+    {NOBODY, "/metrics/", NULL, 65537, false, 413},
+    {NOBODY, "/eve/v1/hostname", NULL, 1 << 20, false, 405},
 };
 /* clang-format on */
 
