@@ -94,7 +94,7 @@ struct msrv_patch_file {
     int64_t size;
     const char *path;                /* of a binary */
     struct str image_name, image_id; /* of a volume */
-    const void *secret;              /* the world's own, of an encrypted one */
+    const struct json *secret;       /* the world's own, of an encrypted one */
 };
 
 /* An envelope that is active for the application. */

@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "msrv/envelopes.h"
+#include "msrv/usage.h"
 #include "pubsub/publication.h"
 #include "pubsub/subscription.h"
 
@@ -26,6 +28,7 @@ enum topic {
     WWAN_METRICS,
     WWAN_LOCATION,
     DOMAIN_STATUS,
+    PATCH_ENVELOPES,
     N_TOPICS,
 };
 
@@ -48,6 +51,7 @@ static const struct {
     [WWAN_METRICS]             = {"wwan",       "WwanMetrics", false},
     [WWAN_LOCATION]            = {"wwan",       "WwanLocationInfo", false},
     [DOMAIN_STATUS]            = {"domainmgr",  "DomainStatus", false},
+    [PATCH_ENVELOPES]          = {"zedagent",   "PatchEnvelopeInfoList", true},
 };
 /* clang-format on */
 
@@ -55,6 +59,7 @@ struct msrv_topics {
     struct msrv_topics_options options;
     struct subscription *subscriptions[N_TOPICS];
     struct publication *metadata;
+    struct usage *usage;
     struct msrv *msrv;
     struct msrv_rate rate;
 };
@@ -361,22 +366,25 @@ static int publish_metadata(void *ctx, struct str key, const struct json *value)
     return publication_publish(t->metadata, key, value);
 }
 
-/* ---- what no topic tells -------------------------------------------------------------------- */
+/* ---- patch envelopes ------------------------------------------------------------------------ */
 
 static int envelopes(void *ctx, struct arena *a, const struct msrv_app *app,
                      struct msrv_envelope **ret, size_t *ret_n)
 {
-    const struct msrv_topics_options *o = &((struct msrv_topics *) ctx)->options;
-    return o->rest->envelopes ? o->rest->envelopes(o->rest_ctx, a, app, ret, ret_n) : -ENOENT;
+    const struct msrv_topics *t = ctx;
+    *ret_n = envelopes_read(a, subscription_get(a, t->subscriptions[PATCH_ENVELOPES], GLOBAL),
+                            app->uuid, ret);
+    return 0;
 }
 
 static void count_patch(void *ctx, const struct msrv_app *app, const struct msrv_envelope *e,
                         enum msrv_patch_use use)
 {
-    const struct msrv_topics_options *o = &((struct msrv_topics *) ctx)->options;
-    if (o->rest->count_patch)
-        o->rest->count_patch(o->rest_ctx, app, e, use);
+    struct msrv_topics *t = ctx;
+    usage_count(t->usage, app, e, use);
 }
+
+/* ---- what no topic tells -------------------------------------------------------------------- */
 
 static int decrypt_user_data(void *ctx, struct arena *a, const struct msrv_app *app,
                              struct str *ret)
@@ -456,6 +464,8 @@ int msrv_topics_new(const struct msrv_topics_options *o, struct msrv_topics **re
     struct pubsub_name name = {
         .agent = STR("msrv"), .topic = STR("AppInstMetaData"), .is_persistent = true};
     int r = publication_new(o->pubsub, &name, &t->metadata);
+    if (r >= 0)
+        r = usage_new(o->pubsub, o->loop, o->usage_delay_ms, &t->usage);
     for (int i = 0; r >= 0 && i < N_TOPICS; i++)
         r = subscribe(t, (enum topic) i);
     if (r < 0) {
@@ -472,6 +482,7 @@ void msrv_topics_free(struct msrv_topics *t)
         return;
     for (int i = 0; i < N_TOPICS; i++)
         subscription_free(t->subscriptions[i]);
+    usage_free(t->usage);
     publication_free(t->metadata);
     mem_free(t);
 }

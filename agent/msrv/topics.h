@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device as the other services publish it: the part of struct msrv_world that topics tell, and
- * the topic on which applications' metadata leaves. What no topic tells (keys, patch envelopes) is
+ * the topic on which applications' metadata leaves. What no topic tells, because it takes keys, is
  * asked of the rest. */
 #pragma once
 
@@ -11,12 +11,15 @@ struct msrv_topics;
 
 struct msrv_topics_options {
     struct pubsub *pubsub;
-    /* `envelopes`, `count_patch` and the functions on a worker; the others are not called. */
+    struct loop *loop;
+    int64_t usage_delay_ms; /* 0: 10 s */
+    /* The functions on a worker; the others are not called. */
     const struct msrv_world *rest;
     void *rest_ctx;
 };
 
-/* Publishes AppInstMetaData as "msrv", persistent. -EADDRINUSE when somebody does already. */
+/* Publishes AppInstMetaData and PatchEnvelopeUsage as "msrv", persistent. -EADDRINUSE when somebody
+ * does already. */
 int msrv_topics_new(const struct msrv_topics_options *o, struct msrv_topics **ret);
 /* After the server that asks it, and the loop has settled. NULL allowed. */
 void msrv_topics_free(struct msrv_topics *t);

@@ -4,10 +4,8 @@
  *     msrv_tool <root> <network> <address> <port> <exporter port>
  *
  * Publishes in place of the other services what <root>/topics.json says, {agent: {topic: {key:
- * value}}}, under <root>/run and <root>/persist. Every file below <root>/patches/<patch> is one of
- * that patch envelope, for every application. Prints the port when applications can be told apart,
- * and ends with standard input. */
-#include <dirent.h>
+ * value}}}, under <root>/run and <root>/persist. Prints the port when applications can be told
+ * apart, and ends with standard input. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +20,6 @@
 
 #define RETRY_MS 20 /* in place of ten seconds */
 #define MAX_PUBLICATIONS 32
-#define MAX_FILES 64
 
 struct tool {
     const char *root;
@@ -48,42 +45,7 @@ static int sign(void *ctx, struct arena *a, struct str payload, struct str *ret)
     return ret->p ? 0 : -EIO;
 }
 
-static size_t list_files(struct arena *a, const char *directory, struct msrv_patch_file *out)
-{
-    DIR *d = opendir(directory);
-    size_t n = 0;
-    for (struct dirent *e = d ? readdir(d) : NULL; e && n < MAX_FILES; e = readdir(d)) {
-        if (e->d_name[0] == '.')
-            continue;
-        out[n++] = (struct msrv_patch_file){
-            .kind = MSRV_PATCH_BINARY,
-            .name = arena_str(a, str_of(e->d_name)),
-            .path = arena_printf(a, "%s/%s", directory, e->d_name).p,
-        };
-    }
-    if (d)
-        closedir(d);
-    return n;
-}
-
-static int envelopes(void *ctx, struct arena *a, const struct msrv_app *app,
-                     struct msrv_envelope **ret, size_t *ret_n)
-{
-    (void) app;
-    const struct tool *t = ctx;
-    struct msrv_patch_file *directories = ARENA_ARRAY(a, struct msrv_patch_file, MAX_FILES);
-    *ret_n = list_files(a, arena_printf(a, "%s/patches", t->root).p, directories);
-    *ret = ARENA_ARRAY(a, struct msrv_envelope, *ret_n + 1);
-    for (size_t i = 0; i < *ret_n; i++) {
-        struct msrv_patch_file *files = ARENA_ARRAY(a, struct msrv_patch_file, MAX_FILES);
-        (*ret)[i] =
-            (struct msrv_envelope){.id = directories[i].name, .version = STR("1"), .files = files};
-        (*ret)[i].n_files = list_files(a, directories[i].path, files);
-    }
-    return 0;
-}
-
-static const struct msrv_world rest = {.envelopes = envelopes, .sign = sign};
+static const struct msrv_world rest = {.sign = sign};
 
 /* ---- the other services --------------------------------------------------------------------- */
 
@@ -103,8 +65,8 @@ static int publish_topic(struct tool *t, struct str agent, struct str topic,
                          const struct json *values)
 {
     struct publication **p = &t->publications[t->n_publications];
-    struct pubsub_name name = {
-        .agent = agent, .topic = topic, .is_persistent = str_is(topic, "EdgeNodeCert")};
+    struct pubsub_name name = {.agent = agent, .topic = topic};
+    name.is_persistent = str_is(topic, "EdgeNodeCert") || str_is(topic, "PatchEnvelopeInfoList");
     if (t->n_publications == MAX_PUBLICATIONS)
         return -ENOSPC;
     int r = publication_new(t->pubsub, &name, p);
@@ -172,9 +134,12 @@ static int begin(struct tool *t, char **argv)
     int r = publish_all(t);
     if (r < 0)
         return r;
-    r = msrv_topics_new(
-        &(struct msrv_topics_options){.pubsub = t->pubsub, .rest = &rest, .rest_ctx = t},
-        &t->topics);
+    r = msrv_topics_new(&(struct msrv_topics_options){.pubsub = t->pubsub,
+                                                      .loop = t->loop,
+                                                      .usage_delay_ms = RETRY_MS,
+                                                      .rest = &rest,
+                                                      .rest_ctx = t},
+                        &t->topics);
     if (r < 0)
         return r;
     t->msrv = msrv_new(&(struct msrv_options){

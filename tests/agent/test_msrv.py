@@ -50,7 +50,18 @@ def inside(namespace):
             assert libc.setns(home.fileno(), CLONE_NEWNET) == 0
 
 
-def topics():
+def envelope(root, files):
+    """A patch envelope for the application "web", of files that are there."""
+    directory = root / "patchEnvelopesCache"
+    directory.mkdir()
+    blobs = []
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+        blobs.append({"fileName": name, "fileSha": "", "fileMetaData": "", "artifactMetaData": "", "url": str(directory / name), "size": len(content)})
+    return {"PatchID": "p1", "Version": "1", "State": 5, "AllowedApps": [APPS["web"][1]], "BinaryBlobs": blobs}
+
+
+def topics(envelopes):
     """What the other services would publish."""
     status, config = {}, {}
     for name, (address, uuid) in APPS.items():
@@ -64,6 +75,7 @@ def topics():
         "zedagent": {
             "EdgeNodeInfo": {"global": {"DeviceName": "edge-7", "DeviceID": "d-1", "ProjectName": "p", "ProjectID": "p-1", "EnterpriseName": "e", "EnterpriseID": "e-1"}},
             "ControllerCert": {"c": {"HashAlgo": 1}},
+            "PatchEnvelopeInfoList": {"global": {"Envelopes": envelopes}},
             "ConfigItemValueMap": {"global": {"GlobalSettings": {"msrv.prometheus.metrics.burst": {"Key": "msrv.prometheus.metrics.burst", "ItemType": 1, "IntValue": 2}}}},
         },
         "tpmmgr": {"EdgeNodeCert": {"c": {"CertID": "x"}}},
@@ -84,7 +96,8 @@ def topics():
 class Device:
     """A bridge with the server's address, and an application behind each of its ports."""
 
-    def __init__(self):
+    def __init__(self, files=None):
+        self.files = files
         self.tag = f"ms{os.getpid()}-{next(numbers)}"
         self.home = self.tag + "d"
         self.made = []
@@ -120,7 +133,7 @@ class Device:
             self.ip(self.home, "link set br0 up")
             for number, (app, (address, _)) in enumerate(APPS.items()):
                 self.connect(number, app, address)
-            (self.root / "topics.json").write_text(json.dumps(topics()))
+            (self.root / "topics.json").write_text(json.dumps(topics([envelope(self.root, self.files)] if self.files else [])))
             self.start()
             return self
         except BaseException:
@@ -240,29 +253,23 @@ def test_idle_connections_of_one_application_do_not_stop_another():
 
 
 def test_a_slow_reader_is_given_up_and_hurts_nobody():
-    with Device() as d:
-        large = d.root / "patches/p1/large"
-        large.parent.mkdir(parents=True)
-        large.write_bytes(os.urandom(1 << 20) * 32)
-        with d.socket("db") as slow:
+    large = os.urandom(1 << 20) * 32
+    with Device({"large": large}) as d:
+        with d.socket("web") as slow:
             slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             slow.sendall(b"GET /eve/v1/patch/download/p1/large HTTP/1.1\r\nHost: x\r\n\r\n")
             assert slow.recv(12) == b"HTTP/1.1 200"
-            assert d.curl("web", "/eve/v1/hostname")[0] == 200
+            assert d.curl("db", "/eve/v1/hostname")[0] == 200
             poll = select.poll()
             poll.register(slow, select.POLLRDHUP | select.POLLHUP | select.POLLERR)
             assert poll.poll(SECONDS * 1000), "the server waits for ever"
         status, _, body = d.curl("web", "/eve/v1/patch/download/p1/large")
-        assert status == 200 and body == large.read_bytes()
+        assert status == 200 and body == large
 
 
 def test_patches_are_downloaded_whole_in_part_and_as_an_archive():
-    with Device() as d:
-        directory = d.root / "patches/p1"
-        directory.mkdir(parents=True)
-        files = {"a.bin": os.urandom(200000), "empty": b"", "b.txt": b"text\n"}
-        for name, content in files.items():
-            (directory / name).write_bytes(content)
+    files = {"a.bin": os.urandom(200000), "empty": b"", "b.txt": b"text\n"}
+    with Device(files) as d:
         status, content_type, body = d.curl("web", "/eve/v1/patch/download/p1")
         assert (status, content_type) == (200, "application/zip")
         with zipfile.ZipFile(io.BytesIO(body)) as archive:
@@ -271,7 +278,11 @@ def test_patches_are_downloaded_whole_in_part_and_as_an_archive():
         assert d.curl("web", "/eve/v1/patch/download/p1/a.bin", "-r", "1000-1999")[::2] == (206, files["a.bin"][1000:2000])
         assert d.curl("web", "/eve/v1/patch/download/p1/empty")[::2] == (200, b"")
         assert {b["fileName"] for b in json.loads(d.curl("web", "/eve/v1/patch/description.json")[2])[0]["BinaryBlobs"]} == set(files)
+        assert d.curl("db", "/eve/v1/patch/download/p1")[0] == 404
         assert d.curl("stranger", "/eve/v1/patch/download/p1")[0] == 204
+        d.stop()
+        usage = json.loads((d.root / "persist/status/msrv/PatchEnvelopeUsage" / f"patchEnvelopeUsage:p1-v-1-app-{APPS['web'][1]}.json").read_text())
+        assert (usage["PatchAPICallCount"], usage["DownloadCount"]) == (1, 3)
 
 
 def test_the_signer_seals_what_it_is_given():

@@ -24,6 +24,12 @@ static const struct {
     {"zedrouter", "NetworkInstanceStatus", "n1", "{\"Ports\":[\"up\"]}", false},
     {"zedmanager", "AppNetworkConfig", WEB, "{\"MetaDataType\":2,\"pubsub-large-CloudInitUserData\":\"eA==\"}", false},
     {"zedagent", "AppNetworkConfig", DB, "{\"MetaDataType\":0,\"CipherBlockStatus\":{\"IsCipher\":true,\"CipherBlockID\":\"b\"}}", false},
+    {"zedagent", "PatchEnvelopeInfoList", "global",
+     "{\"Envelopes\":[{\"PatchID\":\"p1\",\"Version\":\"2\",\"State\":5,\"AllowedApps\":[\"x\",\"" WEB "\"],"
+     "\"BinaryBlobs\":[{\"fileName\":\"f\",\"fileSha\":\"s\",\"url\":\"/p/f\",\"size\":3}],"
+     "\"VolumeRefs\":[{\"fileName\":\"v\",\"imageName\":\"i\",\"imageId\":\"d\"}],"
+     "\"CipherBlobs\":[{\"EncType\":1,\"Inline\":{\"fileName\":\"c\"}},{\"EncType\":2,\"Inline\":null,\"Volume\":{\"fileName\":\"w\"}},{}]},"
+     "{\"PatchID\":\"p2\",\"State\":4,\"AllowedApps\":[\"" WEB "\"]},{\"PatchID\":\"p3\",\"State\":5,\"AllowedApps\":[\"" DB "\"]}]}", true},
     {"domainmgr", "DomainStatus", WEB,
      "{\"DiskStatusList\":[{\"Devtype\":\"hdd\",\"DisplayName\":\"root\",\"FileLocation\":\"/r\"},"
      "{\"Devtype\":\"AppCustom\",\"DisplayName\":\"blob\",\"CustomMeta\":\"m\",\"FileLocation\":\"/b\"}]}", false},
@@ -62,13 +68,15 @@ static bool is_complete(void *arg)
     struct scene *s = arg;
     struct msrv_app app = {0};
     struct msrv_blob *blobs = NULL;
+    struct msrv_envelope *envelopes = NULL;
     struct str *addresses = NULL;
     size_t n = 0;
     ARENA_AUTO a = arena_new();
     if (!w->is_ready(s->topics) ||
         w->find_app(s->topics, a, STR("n1"), STR("10.0.0.2"), &app) < 0 || !app.has_config ||
         w->external_ipv4(s->topics, a, &app, &addresses, &n) < 0 ||
-        w->blobs(s->topics, a, &app, &blobs, &n) < 0 || n == 0)
+        w->blobs(s->topics, a, &app, &blobs, &n) < 0 || n == 0 ||
+        w->envelopes(s->topics, a, &app, &envelopes, &n) < 0 || n == 0)
         return false;
     return w->find_app(s->topics, a, STR("n2"), STR("10.0.0.3"), &app) == 0 && app.has_config;
 }
@@ -82,7 +90,7 @@ static void scene_init(struct scene *s)
         assert_int_equal(
             world_publish(&s->world, s->publications[i], values[i].key, values[i].value), 0);
     }
-    struct msrv_topics_options options = {.pubsub = s->world.pubsub};
+    struct msrv_topics_options options = {.pubsub = s->world.pubsub, .loop = s->world.loop};
     assert_int_equal(msrv_topics_new(&options, &s->topics), 0);
     assert_false(w->is_ready(s->topics));
     world_run_until(&s->world, is_complete, s);
@@ -179,20 +187,81 @@ TEST(metadata_is_kept_on_disk)
     scene_done(&s);
 }
 
+/* clang-format off */
+static const struct {
+    enum msrv_patch_kind kind;
+    const char *name;
+    bool has_secret;
+} files[] = {
+    {MSRV_PATCH_BINARY, "f", false},
+    {MSRV_PATCH_VOLUME, "v", false},
+    {MSRV_PATCH_ENCRYPTED_INLINE, "c", true},
+    {MSRV_PATCH_VOLUME, "w", true},
+};
+/* clang-format on */
+
+TEST(envelopes_are_those_active_for_the_application)
+{
+    struct scene s;
+    scene_init(&s);
+    struct arena *a = s.world.arena;
+    struct msrv_envelope *list = NULL;
+    size_t n = 0;
+    assert_int_equal(w->envelopes(s.topics, a, &(struct msrv_app){.uuid = STR(WEB)}, &list, &n), 0);
+    assert_int_equal(n, 1);
+    assert_str(list[0].id, "p1");
+    assert_str(list[0].version, "2");
+    assert_int_equal(list[0].n_files, N_ELEMENTS(files));
+    for (size_t i = 0; i < N_ELEMENTS(files); i++) {
+        assert_int_equal(list[0].files[i].kind, files[i].kind);
+        assert_str(list[0].files[i].name, files[i].name);
+        assert_int_equal(list[0].files[i].secret != NULL, files[i].has_secret);
+    }
+    assert_string_equal(list[0].files[0].path, "/p/f");
+    assert_int_equal(list[0].files[0].size, 3);
+    assert_int_equal(w->envelopes(s.topics, a, &(struct msrv_app){.uuid = STR("x")}, &list, &n), 0);
+    assert_int_equal(n, 1);
+    assert_int_equal(w->envelopes(s.topics, a, &(struct msrv_app){.uuid = STR("y")}, &list, &n), 0);
+    assert_int_equal(n, 0);
+    scene_done(&s);
+}
+
+#define USAGE "persist/status/msrv/PatchEnvelopeUsage/patchEnvelopeUsage:p1-v-2-app-" WEB ".json"
+
+TEST(the_use_of_envelopes_is_counted_beyond_a_restart)
+{
+    struct scene s;
+    scene_init(&s);
+    struct msrv_topics_options options = {.pubsub = s.world.pubsub, .loop = s.world.loop};
+    struct msrv_app app = {.uuid = STR(WEB)};
+    struct msrv_envelope e = {.id = STR("p1"), .version = STR("2")};
+    for (int life = 0; life < 2; life++) {
+        w->count_patch(s.topics, &app, &e, MSRV_PATCH_DESCRIBED);
+        w->count_patch(s.topics, &app, &e, MSRV_PATCH_DESCRIBED);
+        w->count_patch(s.topics, &app, &e, MSRV_PATCH_DOWNLOADED);
+        msrv_topics_free(s.topics);
+        world_run_turns(&s.world, 5);
+        assert_int_equal(msrv_topics_new(&options, &s.topics), 0);
+    }
+    struct json *value = world_json(&s.world, world_read(&s.world, USAGE));
+    assert_str(json_get_str(value, STR("AppUUID")), WEB);
+    assert_str(json_get_str(value, STR("PatchID")), "p1");
+    assert_str(json_get_str(value, STR("Version")), "2");
+    assert_int_equal(json_get_int(value, STR("PatchAPICallCount"), 0), 4);
+    assert_int_equal(json_get_int(value, STR("DownloadCount"), 0), 2);
+    scene_done(&s);
+}
+
 TEST(what_nobody_tells_is_not_there)
 {
     struct scene s;
     scene_init(&s);
     struct arena *a = s.world.arena;
     struct str out = STR_NONE;
-    struct msrv_envelope *envelopes = NULL;
-    size_t n = 0;
     struct msrv_app app = {.uuid = STR(WEB)};
     assert_null(w->document(s.topics, a, MSRV_LOCATION));
     assert_non_null(w->document(s.topics, a, MSRV_EDGE_NODE_INFO));
-    assert_int_equal(w->envelopes(s.topics, a, &app, &envelopes, &n), -ENOENT);
     assert_int_equal(w->sign(s.topics, a, STR("x"), &out), -EOPNOTSUPP);
     assert_int_equal(w->decrypt_user_data(s.topics, a, &app, &out), -EOPNOTSUPP);
-    w->count_patch(s.topics, &app, NULL, MSRV_PATCH_DESCRIBED);
     scene_done(&s);
 }
