@@ -26,7 +26,10 @@ struct controller_queue {
     const struct controller_context *ctx;
     void *state;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
+    /* Of those who have nothing to do one waits for the time of the first key, the others to take
+     * his place: a key wakes one of them, not all. */
+    pthread_cond_t lead, wake;
+    bool has_leader;
     struct map works;   /* key -> struct work */
     struct work **heap; /* waiting ones, earliest first */
     size_t n_heap, capacity;
@@ -91,6 +94,13 @@ static int64_t now_us(const struct controller_queue *q)
     return q->ctx->clock->monotonic_us(q->ctx->clock);
 }
 
+/* Only the first key changes how long anybody sleeps. */
+static void call_somebody(struct controller_queue *q, const struct work *w)
+{
+    if (w->heap_at == 0)
+        (void) pthread_cond_signal(q->has_leader ? &q->lead : &q->wake);
+}
+
 /* A key already waiting for an earlier time keeps it. */
 static void schedule(struct controller_queue *q, struct work *w, int64_t delay_ms)
 {
@@ -108,7 +118,7 @@ static void schedule(struct controller_queue *q, struct work *w, int64_t delay_m
             heap_push(q, w);
     }
     if (w->is_waiting)
-        (void) pthread_cond_signal(&q->wake);
+        call_somebody(q, w);
 }
 
 void controller_enqueue(struct controller_queue *q, struct str key, int64_t delay_ms)
@@ -154,7 +164,7 @@ static void put_back(struct controller_queue *q, struct work *w)
     w->is_wanted = false;
     w->is_waiting = true;
     heap_push(q, w);
-    (void) pthread_cond_signal(&q->wake);
+    call_somebody(q, w);
 }
 
 static void settle(struct controller_queue *q, struct work *w, int64_t result)
@@ -220,13 +230,26 @@ void controller_queue_figures(struct controller_queue *q, struct queue_figures *
 
 static void sleep_until_due(struct controller_queue *q)
 {
-    int64_t wait_us = q->is_synced && q->n_heap ? q->heap[0]->due_us - now_us(q) : MAX_SLEEP_US;
+    if (q->has_leader || !q->is_synced || !q->n_heap) {
+        (void) pthread_cond_wait(&q->wake, &q->lock);
+        return;
+    }
+    int64_t wait_us = q->heap[0]->due_us - now_us(q);
     struct timespec until;
     (void) clock_gettime(CLOCK_MONOTONIC, &until);
     int64_t ns = MAX(MIN(wait_us, MAX_SLEEP_US), (int64_t) 0) * 1000 + until.tv_nsec;
     until.tv_sec += ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
-    (void) pthread_cond_timedwait(&q->wake, &q->lock, &until);
+    q->has_leader = true;
+    (void) pthread_cond_timedwait(&q->lead, &q->lock, &until);
+    q->has_leader = false;
+}
+
+/* Whoever begins to work leaves the rest to somebody else. */
+static void hand_on(struct controller_queue *q)
+{
+    if (q->n_heap && !q->has_leader)
+        (void) pthread_cond_signal(&q->wake);
 }
 
 void controller_queue_run(struct controller_queue *q)
@@ -234,10 +257,12 @@ void controller_queue_run(struct controller_queue *q)
     (void) pthread_mutex_lock(&q->lock);
     while (!q->is_stopping) {
         struct work *w = take_due(q);
-        if (w)
-            work_on(q, w);
-        else
+        if (!w) {
             sleep_until_due(q);
+            continue;
+        }
+        hand_on(q);
+        work_on(q, w);
     }
     (void) pthread_mutex_unlock(&q->lock);
 }
@@ -247,6 +272,7 @@ void controller_queue_stop(struct controller_queue *q)
     (void) pthread_mutex_lock(&q->lock);
     q->is_stopping = true;
     (void) pthread_cond_broadcast(&q->wake);
+    (void) pthread_cond_broadcast(&q->lead);
     (void) pthread_mutex_unlock(&q->lock);
 }
 
@@ -263,6 +289,7 @@ struct controller_queue *controller_queue_new(const struct controller *c,
     q->ctx = ctx;
     (void) pthread_mutex_init(&q->lock, NULL);
     (void) pthread_cond_init(&q->wake, &monotonic);
+    (void) pthread_cond_init(&q->lead, &monotonic);
     (void) pthread_condattr_destroy(&monotonic);
     q->state = c->start ? c->start(ctx, q) : NULL;
     return q;
@@ -282,6 +309,7 @@ void controller_queue_free(struct controller_queue *q)
         q->controller->stop(q->state);
     (void) pthread_mutex_destroy(&q->lock);
     (void) pthread_cond_destroy(&q->wake);
+    (void) pthread_cond_destroy(&q->lead);
     mem_free(q);
 }
 
