@@ -162,13 +162,24 @@ static int from_directory(struct work *w, int root_fd, char **ret_error)
     return content_collect(w, &l.source, STR_NONE, ret_error);
 }
 
-/* A tar is unpacked as it is, with the same care as a layer, and looked at as a directory. */
-static int from_tar(struct work *w, const char *path, char **ret_error)
+/* Only a copy of ours can be looked at twice, once for its digest. */
+static int copy_and_hash(struct work *w, int from, const char *to, char **ret_error)
 {
-    const char *scratch = arena_printf(w->arena, "%s/" CONTENT_SCRATCH, w->path).p;
-    int fd = mkdir(scratch, 0700) < 0 ? -errno : open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char hex[IMAGE_HEX_BYTES + 1];
+    int e = content_copy(w->task, from, to, bytes_left(w));
+    if (!e)
+        e = content_hash(to, hex);
+    if (e < 0)
+        return error_set(ret_error, e, "image: %s", log_errno_text(e));
+    w->is_expected |= str_is(w->task->asked->sha256, hex);
+    return 0;
+}
+
+static int unpack_tar(struct work *w, const char *path, const char *into, char **ret_error)
+{
+    int fd = mkdir(into, 0700) < 0 ? -1 : open(into, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
-        return error_set(ret_error, -EIO, "%s: cannot be made", scratch);
+        return error_set(ret_error, -EIO, "%s: cannot be made", into);
     struct layer_target t = {
         .root_fd = fd,
         .keeps_whiteouts = true,
@@ -176,14 +187,27 @@ static int from_tar(struct work *w, const char *path, char **ret_error)
         .entries_left = LAYER_MAX_ENTRIES,
         .is_cancelled = w->task->is_cancelled,
     };
-    char hex[IMAGE_HEX_BYTES + 1];
-    if (w->task->asked->sha256.n && content_hash(path, hex) == 0)
-        w->is_expected |= str_is(w->task->asked->sha256, hex);
     int e = layer_apply(&t, path, ret_error);
     if (!e)
         e = from_directory(w, fd, ret_error);
     (void) close(fd);
     return e;
+}
+
+/* A tar is unpacked as it is, with the same care as a layer, and looked at as a directory. */
+static int from_tar(struct work *w, int fd, const char *path, char **ret_error)
+{
+    const char *scratch = arena_printf(w->arena, "%s/" CONTENT_SCRATCH, w->path).p;
+    const char *into = arena_printf(w->arena, "%s/tree", scratch).p;
+    if (mkdir(scratch, 0700) < 0)
+        return error_set(ret_error, -errno, "%s: %s", scratch, log_errno_text(-errno));
+    if (w->task->asked->sha256.n) {
+        path = arena_printf(w->arena, "%s/tar", scratch).p;
+        int e = copy_and_hash(w, fd, path, ret_error);
+        if (e < 0)
+            return e;
+    }
+    return unpack_tar(w, path, into, ret_error);
 }
 
 int content_from_disk(struct work *w, const char *path, char **ret_error)
@@ -197,7 +221,7 @@ int content_from_disk(struct work *w, const char *path, char **ret_error)
         return error_set(ret_error, e, "%s: %s", path, log_errno_text(e));
     }
     int e = S_ISDIR(st.st_mode)   ? from_directory(w, fd, ret_error)
-            : S_ISREG(st.st_mode) ? from_tar(w, path, ret_error)
+            : S_ISREG(st.st_mode) ? from_tar(w, fd, path, ret_error)
                                   : error_set(ret_error, -EINVAL, "%s: no image", path);
     (void) close(fd);
     return e;

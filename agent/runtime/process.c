@@ -15,6 +15,7 @@
 #include "runtime/child.h"
 #include "runtime/content.h"
 #include "runtime/process_internal.h"
+#include "runtime/runtime_internal.h"
 #include "runtime/spec.h"
 #include "runtime/tree.h"
 
@@ -264,28 +265,67 @@ static const struct runtime_machine process_functions = {
 
 /* ---- what is there already ----------------------------------------------------------------- */
 
-static int stop_signal_of(struct process *p, struct str id)
+/* The volume that a path of a bundle lies in; STR_NONE: none of ours. */
+static struct str volume_of(const struct process *p, struct str path)
 {
-    ARENA_AUTO a = arena_new();
+    struct str parent = str_of(p->volumes), rest = str_from(path, parent.n + 1), id;
+    bool is_below = str_starts_with(path, parent) && path.n > parent.n && path.p[parent.n] == '/';
+    return is_below && str_split(&rest, '/', &id) ? id : STR_NONE;
+}
+
+/* Until its caller says again what it was asked to be, the bundle tells which volumes it uses. */
+static void read_bundle(const struct process *p, struct runtime_object *o, int *ret_stop_signal)
+{
     BUF_AUTO text = {0};
-    const char *path = arena_printf(a, "%s/config.json", process_path(a, p->bundles, id)).p;
-    if (tree_read(AT_FDCWD, path, MAX_BUNDLE_BYTES, &text) < 0)
-        return spec_stop_signal(NULL);
-    return spec_stop_signal(json_parse_quick(a, buf_str(&text)));
+    const char *path =
+        arena_printf(o->arena, "%s/config.json", process_path(o->arena, p->bundles, o->id)).p;
+    const struct json *config = NULL;
+    if (tree_read(AT_FDCWD, path, MAX_BUNDLE_BYTES, &text) == 0)
+        config = json_parse_quick(o->arena, buf_str(&text));
+    *ret_stop_signal = spec_stop_signal(config);
+    o->instance.id = o->id;
+    o->instance.root_volume = volume_of(p, json_str(json_at(config, "root", "path", NULL)));
+    const struct json *list = json_get(config, STR("mounts"));
+    struct runtime_mount *mounts =
+        ARENA_ARRAY(o->arena, struct runtime_mount, json_count(list) + 1);
+    JSON_FOR_EACH_ITEM (list, m) {
+        struct str volume = volume_of(p, json_get_str(m, STR("source")));
+        if (volume.p && o->instance.n_mounts < RUNTIME_MAX_ITEMS)
+            mounts[o->instance.n_mounts++].volume = volume;
+    }
+    o->instance.mounts = mounts;
+}
+
+static void cleaned(struct job *j)
+{
+    j->object->is_busy = false;
+    runtime_settle(j->object);
+}
+
+/* One that was made and never started, or has ended while nobody looked. */
+static void clean_up(struct process *p, struct runtime_object *o)
+{
+    o->is_busy = true;
+    job_begin(p, o, crun_delete, cleaned);
 }
 
 static void adopt(struct process *p, struct str id)
 {
     struct crun_state state;
     struct runtime_object *o = runtime_found(p->runtime, RUNTIME_INSTANCE, id, RUNTIME_HALTED);
-    if (!o || crun_read_state(p, id, &state) < 0 || !state.is_running)
+    if (!o)
         return;
-    int pidfd = child_pidfd(state.pid);
+    int stop_signal, e = crun_read_state(p, id, &state);
+    read_bundle(p, o, &stop_signal);
+    if (e == -ENOENT)
+        return;
+    int pidfd = e < 0 || !state.is_running ? -ESRCH : child_pidfd(state.pid);
     /* Once more: the number may have gone to another process just before we held it. */
     if (pidfd < 0 || crun_read_state(p, id, &state) < 0 || !state.is_running ||
-        tenant_attach(tenant_of(p, o), state.pid, pidfd, stop_signal_of(p, id)) < 0) {
+        tenant_attach(tenant_of(p, o), state.pid, pidfd, stop_signal) < 0) {
         if (pidfd >= 0)
             (void) close(pidfd);
+        clean_up(p, o);
         return;
     }
     o->state = RUNTIME_RUNNING;
