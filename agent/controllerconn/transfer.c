@@ -344,8 +344,9 @@ static void on_lookup(void *arg, struct str addresses, struct str error)
     uplink_trace_add(t->x.trace, "lookup: %.*s", STR_ARG(addresses));
     const char *host = t->proxy_host ? t->proxy_host : t->target_host;
     const unsigned port = t->proxy_host ? t->proxy.port : t->target.port;
+    /* With a plus libcurl forgets it after a minute: redirects may name many hosts. */
     t->resolve = curl_slist_append(
-        NULL, arena_printf(t->arena, "%s:%u:%.*s", host, port, STR_ARG(addresses)).p);
+        NULL, arena_printf(t->arena, "+%s:%u:%.*s", host, port, STR_ARG(addresses)).p);
     send_it(t);
 }
 

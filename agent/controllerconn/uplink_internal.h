@@ -31,7 +31,6 @@ struct uplink_call {
     bool hop_is_post;
     unsigned n_redirects;
     struct str proxy;
-    bool used_proxy, has_proxy;
     int64_t begin_us, deadline_us;
     struct uplink_transfer *transfer;
     struct uplink_script *script;

@@ -3,6 +3,8 @@
  * transfer.c. */
 #include "controllerconn/wire_internal.h"
 
+#include <signal.h>
+
 #include "base/alloc.h"
 
 struct socket_watch {
@@ -86,6 +88,8 @@ struct uplink_wire *uplink_wire_new(struct loop *l, const struct clock *clock)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return NULL;
+    /* OpenSSL writes to a socket whose peer may be gone. */
+    (void) signal(SIGPIPE, SIG_IGN);
     CURLM *multi = curl_multi_init();
     if (!multi)
         return NULL;

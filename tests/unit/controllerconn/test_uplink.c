@@ -5,7 +5,9 @@
 #include <errno.h>
 
 #include "base/alloc.h"
+#include "controllerconn/deferred.h"
 #include "controllerconn/uplink.h"
+#include "controllerconn/verify.h"
 #include "loop/loop.h"
 
 /* ---- a wire of the test -------------------------------------------------------------------- */
@@ -554,4 +556,182 @@ TEST(calls_end_without_a_word_when_cancelled_or_freed)
     loop_settle(w.loop);
     world_done(&w);
     assert_int_equal(w.n_done, 0);
+}
+
+/* ---- the deferred queue over an uplink ----------------------------------------------------- */
+
+struct told {
+    unsigned n_delivered, n_failed;
+};
+
+static void on_status(void *arg, const struct uplink_deferred_message *m, enum uplink_status s)
+{
+    struct told *t = arg;
+    assert_str(m->key, "device");
+    t->n_delivered += s == UPLINK_NONE;
+    t->n_failed += s == UPLINK_FAILED;
+}
+
+TEST(the_queue_sends_over_the_uplink_and_stops_with_it)
+{
+    WORLD(w, {"*", 0, UPLINK_FAULT_TIMEOUT});
+    struct told told = {0};
+    struct uplink_deferred *q =
+        uplink_deferred_new(&(struct uplink_deferred_options){.clock = &w.clock.clock,
+                                                              .loop = w.loop,
+                                                              .uplink = w.uplink,
+                                                              .on_status = on_status,
+                                                              .arg = &told});
+    const struct uplink_deferred_message m = {
+        .key = STR("device"), .url = config.url, .body = STR("info")};
+    assert_int_equal(uplink_deferred_set(q, &m), 0);
+    loop_settle(w.loop);
+    assert_int_equal(told.n_failed, 1);
+    assert_str(buf_str(&w.wire.seen), "10.0.0.1 10.0.0.2 10.1.0.1 ");
+    assert_int_equal(uplink_deferred_counts(q).entries, 1);
+
+    const struct script_line good[] = {{"*", 201}};
+    w.wire.lines = good;
+    w.clock.now_us = uplink_deferred_due_us(q);
+    uplink_deferred_wake(q);
+    loop_settle(w.loop);
+    assert_int_equal(told.n_delivered, 1);
+    assert_str(buf_str(&w.wire.body), "device(info)");
+    assert_int_equal(uplink_deferred_counts(q).entries, 0);
+
+    w.wire.is_mute = true; /* one is under way when it ends */
+    assert_int_equal(uplink_deferred_set(q, &m), 0);
+    loop_settle(w.loop);
+    uplink_deferred_free(q);
+    world_done(&w);
+}
+
+#define N_UPLINKS 5000
+
+/* Devices of one process share the wire, the loop and their trust, and keep their own counters. */
+TEST(thousands_of_uplinks_share_a_wire)
+{
+    WORLD(w, {"*", 200});
+    static struct uplink *uplinks[N_UPLINKS];
+    static struct uplink_metrics *metrics[N_UPLINKS];
+    CLEANUP(uplink_ports_unrefp) struct uplink_ports *ports = uplink_ports_new(1, two_ports, 2);
+    for (size_t i = 0; i < N_UPLINKS; i++) {
+        metrics[i] = uplink_metrics_new();
+        uplinks[i] = uplink_new(&(struct uplink_options){.loop = w.loop,
+                                                         .wire = &w.wire.wire,
+                                                         .clock = &w.clock.clock,
+                                                         .metrics = metrics[i],
+                                                         .server = STR("c.example")});
+        uplink_set_ports(uplinks[i], ports);
+        (void) uplink_send(uplinks[i], &config, on_answer, &w);
+    }
+    loop_settle(w.loop);
+    assert_int_equal(w.n_done, N_UPLINKS);
+    for (size_t i = 0; i < N_UPLINKS; i++) {
+        assert_int_equal(uplink_metrics_get(metrics[i], STR("eth0"))->successes, 1);
+        uplink_free(uplinks[i]);
+        uplink_metrics_free(metrics[i]);
+    }
+    world_done(&w);
+}
+
+/* ---- verification of all ports ------------------------------------------------------------- */
+
+/* A letter for each port: G good, B bad, lower case when nothing was sent; - when not recorded. */
+static void on_verified(void *arg, const struct uplink_verification *v)
+{
+    struct world *w = arg;
+    buf_reset(&w->words);
+    for (size_t i = 0; i < v->n_ports; i++) {
+        const struct uplink_verified_port *p = &v->ports[i];
+        const char letter = p->is_good ? 'G' : 'B';
+        buf_printf(&w->words, "%.*s:%c%s ", STR_ARG(p->name),
+                   p->is_dry_run ? letter | 0x20 : letter, p->is_recorded ? "" : "-");
+    }
+    buf_printf(&w->words, "%s%s", v->is_reachable ? "reachable" : "not",
+               v->is_temporary ? " temporarily" : "");
+    w->answer.error = v->error;
+    w->n_done++;
+}
+
+struct verify_case {
+    const char *what;
+    const char *flags; /* of eth0, eth1 (both free) and wwan0 (dear): see below */
+    struct script_line line;
+    uint64_t iteration;
+    const char *result;
+    int error;
+};
+
+/* m management, a not; 2 without L3; n without addresses; d without DNS; h DHCP none; x invalid;
+ * b blocked. */
+static const struct verify_case verify_cases[] = {
+    {"the first that works proves it",
+     "m m m",
+     {"*", 200},
+     0,
+     "eth0:G eth1:g- wwan0:g reachable",
+     0},
+    {"the next in turn", "m m m", {"*", 200}, 1, "eth1:G eth0:g- wwan0:g reachable", 0},
+    {"none works", "m m m", {"*", 0, UPLINK_FAULT_TIMEOUT}, 0, "eth0:B eth1:B wwan0:B not", 0},
+    {"refused is for a time",
+     "m m m",
+     {"*", 0, UPLINK_FAULT_REFUSED},
+     0,
+     "eth0:B eth1:B wwan0:B not temporarily",
+     0},
+    {"so is 503", "m a a", {"*", 503}, 0, "eth0:B eth1:g wwan0:g not temporarily", 0},
+    {"404 is not", "m a a", {"*", 404}, 0, "eth0:B eth1:g wwan0:g not", 0},
+    {"no management at all", "a a a", {"*", 200}, 0, "eth0:g eth1:g wwan0:g not", -ENODEV},
+    {"an application's port needs no address without DHCP, nor DNS",
+     "m ahn ad",
+     {"*", 200},
+     0,
+     "eth0:G eth1:g wwan0:g reachable",
+     0},
+    {"but with DHCP it does", "m an a", {"*", 200}, 0, "eth0:G eth1:b wwan0:g reachable", 0},
+    {"nor does one without L3", "m m2n a", {"*", 200}, 0, "eth0:G eth1:g wwan0:g reachable", 0},
+    {"management needs both", "mn md m", {"*", 200}, 0, "eth0:B eth1:B wwan0:G reachable", 0},
+    {"a modem that cannot", "mn mn mb", {"*", 200}, 0, "eth0:B eth1:B wwan0:B not", 0},
+    {"a configuration that does not parse", "mx m m", {"*", 200}, 0, "eth1:G wwan0:g reachable", 0},
+};
+
+static struct uplink_port flagged_port(struct str name, unsigned cost, struct str flags)
+{
+    const bool has_address = str_find(flags, 'n') < 0, has_dns = str_find(flags, 'd') < 0;
+    return (struct uplink_port){.name = name,
+                                .cost = cost,
+                                .is_management = str_find(flags, 'm') >= 0,
+                                .is_l3 = str_find(flags, '2') < 0,
+                                .has_dhcp_none = str_find(flags, 'h') >= 0,
+                                .has_invalid_config = str_find(flags, 'x') >= 0,
+                                .blocked_reason =
+                                    str_find(flags, 'b') >= 0 ? STR("no signal") : STR_NONE,
+                                .addresses = dear,
+                                .n_addresses = has_address ? 1 : 0,
+                                .dns_servers = dns,
+                                .n_dns_servers = has_dns ? 1 : 0};
+}
+
+TEST(verification_looks_at_every_port_as_described)
+{
+    for (size_t i = 0; i < N_ELEMENTS(verify_cases); i++) {
+        const struct verify_case *c = &verify_cases[i];
+        struct world w;
+        world_init(&w, &c->line, 1);
+        struct str rest = str_of(c->flags), f[3];
+        for (size_t k = 0; k < 3; k++)
+            assert_true(str_split(&rest, ' ', &f[k]));
+        const struct uplink_port ports[] = {flagged_port(STR("eth0"), 0, f[0]),
+                                            flagged_port(STR("eth1"), 0, f[1]),
+                                            flagged_port(STR("wwan0"), 9, f[2])};
+        set_ports(&w, ports, 3);
+        const struct uplink_verify_options o = {.url = STR("https://c.example/ping"),
+                                                .iteration = c->iteration};
+        (void) uplink_verify_start(w.uplink, &o, on_verified, &w);
+        loop_settle(w.loop);
+        if (w.n_done != 1 || w.answer.error != c->error || !str_is(buf_str(&w.words), c->result))
+            fail_msg("%s: %d \"%.*s\"", c->what, w.answer.error, STR_ARG(buf_str(&w.words)));
+        world_done(&w);
+    }
 }
