@@ -39,6 +39,9 @@ struct command {
 static int run_crun(struct job *j, const struct command *c, char **ret_error)
 {
     const struct process *p = j->process;
+    if (!p->is_root && p->cgroup.mode == CGROUP_HYBRID)
+        return error_set(ret_error, -ENOTSUP,
+                         "crun cannot run without root on a machine with hybrid cgroups");
     const char *log = arena_printf(j->arena, "%s.log", process_path(j->arena, p->pipes, j->id)).p;
     const char *argv[MAX_ARGS + 8] = {p->crun,
                                       "--root",

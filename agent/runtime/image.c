@@ -161,7 +161,8 @@ int image_read_config(struct arena *a, const struct json *config, struct image_c
     r.user = json_get_str(c, STR("User"));
     struct str directory = json_get_str(c, STR("WorkingDir"));
     if (directory.n)
-        r.working_directory = directory;
+        r.working_directory =
+            directory.p[0] == '/' ? directory : arena_printf(a, "/%.*s", STR_ARG(directory));
     struct str signal_name = json_get_str(c, STR("StopSignal"));
     if (signal_name.n && (r.stop_signal = image_signal(signal_name)) < 0)
         return error_set(ret_error, -EINVAL, "image config: no signal is called '%.*s'",

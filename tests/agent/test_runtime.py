@@ -13,6 +13,7 @@ import queue
 import random
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tarfile
@@ -524,6 +525,49 @@ def test_a_volume_outlives_its_instances_and_is_shared():
         a.line("kept")
         a.until(lambda e: e["event"] == "change" and e["id"] == "b" and e["state"] == "HALTED")
         assert (box.root / "persist/volumes/data/root/x").read_text() == "kept\n" and not (box.root / "persist/volumes/data/root/y").exists()
+
+
+def test_it_joins_a_network_that_is_given():
+    name = f"rt{uuid.uuid4().hex[:8]}"
+    net = f"10.{random.randrange(1, 255)}.{random.randrange(1, 255)}"
+    commands = [f"netns add {name}", f"link add {name}a type veth peer name {name}b", f"link set {name}b netns {name}", f"addr add {net}.1/30 dev {name}a",
+                f"link set {name}a up", f"-n {name} addr add {net}.2/30 dev {name}b", f"-n {name} link set {name}b up"]
+    with machine() as box:
+        try:
+            for command in commands:
+                subprocess.run(["ip", *command.split()], check=True)
+            with socket.create_server((f"{net}.1", 0)) as server:
+                a = box.agent()
+                script = f"echo hello from inside | busybox nc {net}.1 {server.getsockname()[1]}; echo sent; sleep 1000"
+                box.run(a, busybox_image(["/bin/sh", "-c", script]), netns=f"/run/netns/{name}")
+                server.settimeout(SECONDS)
+                peer, address = server.accept()
+                assert address[0] == f"{net}.2" and peer.makefile().readline() == "hello from inside\n"
+                peer.close()
+                a.line("sent")
+                m = a.metrics("a")
+                assert m["tx"] > 100 and m["rx"] > 100, m
+        finally:
+            subprocess.run(["ip", "netns", "del", name])
+            subprocess.run(["ip", "link", "del", f"{name}a"], stderr=subprocess.DEVNULL)
+
+
+def test_without_root_and_with_hybrid_cgroups_it_says_why_not():
+    if not os.path.isdir("/sys/fs/cgroup/unified"):
+        return
+    with machine() as box:
+        os.chmod(box.root, 0o755)
+        image = busybox_image(["/bin/true"]).write_layout(box.root / "image")
+        home = box.root / "home"
+        home.mkdir()
+        shutil.chown(home, 65534, 65534)
+        shutil.copy(TOOL, box.root / "tool")
+        a = Agent(home, "none", prefix=("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"), tool=box.root / "tool")
+        box.agents.append(a)
+        a.ok("prepare", id="image", url=f"file://{image}")
+        a.ok("create", id="root", content="image")
+        a.ok("start", id="app", root="root")
+        assert "hybrid cgroups" in a.fails("app")
 
 
 # ---- registries -----------------------------------------------------------------------------------------------------------------

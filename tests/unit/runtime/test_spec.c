@@ -90,6 +90,7 @@ TEST(image_config_becomes_a_runtime_config)
          "process.env", "[\"PATH=/p\",\"A=1\",\"B=3\",\"C=4\"]"},
         {"{\"config\":{\"Cmd\":[\"c\"]}}", &plain, "process.cwd", "\"/\""},
         {"{\"config\":{\"Cmd\":[\"c\"],\"WorkingDir\":\"/w\"}}", &plain, "process.cwd", "\"/w\""},
+        {"{\"config\":{\"Cmd\":[\"c\"],\"WorkingDir\":\"w\"}}", &plain, "process.cwd", "\"/w\""},
         {"{\"config\":{\"Cmd\":[\"c\"]}}", &plain, "process.user", "{\"uid\":1000,\"gid\":100}"},
         {"{\"config\":{\"Cmd\":[\"c\"]}}", &plain, "process.capabilities.effective", "[]"},
         {"{\"config\":{\"Cmd\":[\"c\"]}}", &plain, "process.noNewPrivileges", "true"},
