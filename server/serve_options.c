@@ -26,7 +26,7 @@ const struct option_spec serve_options[] = {
     {"tls-san", OPTION_LIST, "", "further names and addresses in our own certificate", 0, 0},
     {"history-seconds", OPTION_INT, "300", "how long watches can resume and pages continue", 1,
      86400},
-    {"history-bytes", OPTION_INT, "33554432", "memory for superseded versions", 1048576,
+    {"history-bytes", OPTION_INT, "16777216", "memory for superseded versions", 1048576,
      (int64_t) 1 << 40},
     {"shutdown-delay-seconds", OPTION_INT, "0", "how long readyz fails before anything else ends",
      0, MAX_SHUTDOWN_DELAY_S},

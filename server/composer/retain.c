@@ -15,8 +15,7 @@ static const Eve__Config__AppInstanceConfig *find_app(const Eve__Config__EdgeDev
     return NULL;
 }
 
-/* ---- what must be there, or free --------------------------------------------------------------
- */
+/* ---- what must be there, or free ------------------------------------------------------------- */
 
 static Eve__Config__NetworkInstanceConfig *find_instance(const Eve__Config__EdgeDevConfig *last,
                                                          struct str uuid)
@@ -112,8 +111,7 @@ static bool take_all(struct composition *c, struct app *app,
     return true;
 }
 
-/* ---- what comes with it ------------------------------------------------------------------------
- */
+/* ---- what comes with it ---------------------------------------------------------------------- */
 
 static void retain_part(struct composition *c, const struct app *app, enum section section,
                         struct str key, ProtobufCMessage *message)

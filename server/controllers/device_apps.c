@@ -12,8 +12,9 @@
 #include "base/map.h"
 #include "controllers/objects.h"
 
-/* Applications that come or start together are counted together. */
-#define COUNT_DELAY_MS 200
+/* Applications that come or start together are counted together, and whoever composes for the
+ * Device has most often written the number by then. */
+#define COUNT_DELAY_MS 1000
 #define N_WORKERS 4
 
 #define APPLICATIONS "applications.eve.lfedge.org"

@@ -32,8 +32,7 @@ struct composing {
     struct status *st;
 };
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int ask(struct composing *w, struct kube_request *r, struct json **ret)
 {
@@ -51,19 +50,37 @@ static int read_object(struct composing *w)
     return error == -ENOENT ? 0 : error;
 }
 
-/* ---- what was derived
- * ---------------------------------------------------------------------------- */
+/* ---- what was derived ----------------------------------------------------------------------- */
+
+static void add_operation(struct arena *a, struct json *patch, const char *path, struct json value)
+{
+    struct json op = json_object();
+    (void) json_append_member(a, &op, STR("op"), json_string(STR("add")));
+    (void) json_append_member(a, &op, STR("path"), json_string(str_of(path)));
+    (void) json_append_member(a, &op, STR("value"), value);
+    (void) json_push(a, patch, op);
+}
+
+/* As device_apps counts them, who then need not write. */
+static int64_t count_wanted(const struct composing *w)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < w->in.applications.n; i++) {
+        const struct json *application = w->in.applications.items[i];
+        n += !object_is_deleting(application) &&
+             json_get_bool(json_get(application, STR("spec")), STR("activate"), true);
+    }
+    return n;
+}
 
 static int keep_derived(struct composing *w)
 {
-    struct arena *a = w->arena;
+    struct json patch = json_array();
     if (w->in.previous && json_equal(w->in.previous, w->result.derived))
         return 0;
-    struct json patch = json_array(), op = json_object();
-    (void) json_append_member(a, &op, STR("op"), json_string(STR("add")));
-    (void) json_append_member(a, &op, STR("path"), json_string(STR("/status/derived")));
-    (void) json_append_member(a, &op, STR("value"), *w->result.derived);
-    (void) json_push(a, &patch, op);
+    add_operation(w->arena, &patch, "/status/derived", *w->result.derived);
+    if (json_at(w->in.device, "status", "apps", NULL))
+        add_operation(w->arena, &patch, "/status/apps/wanted", json_int(count_wanted(w)));
     struct kube_request r = {.verb = VERB_PATCH,
                              .resource = STR("devices"),
                              .name = w->name,
@@ -73,8 +90,7 @@ static int keep_derived(struct composing *w)
     return ask(w, &r, NULL);
 }
 
-/* ---- the DeviceConfig
- * ------------------------------------------------------------------------------ */
+/* ---- the DeviceConfig ----------------------------------------------------------------------- */
 
 static struct json owner_of(struct arena *a, const struct json *device)
 {
@@ -183,8 +199,7 @@ static int write_config(struct composing *w)
     return r;
 }
 
-/* ---- what became of it
- * ---------------------------------------------------------------------------- */
+/* ---- what became of it ---------------------------------------------------------------------- */
 
 static void add_problem(struct buf *b, const struct compose_problem *p)
 {
@@ -256,8 +271,7 @@ static int tell_config(struct composing *w)
     return write_status(w, was);
 }
 
-/* ---- the applications
- * ------------------------------------------------------------------------------ */
+/* ---- the applications ----------------------------------------------------------------------- */
 
 static bool is_told(const struct composing *w, const struct json *application)
 {
@@ -312,8 +326,7 @@ static int tell_applications(struct composing *w)
     return r;
 }
 
-/* ---- whole configurations
- * ---------------------------------------------------------------------------- */
+/* ---- whole configurations ------------------------------------------------------------------- */
 
 static bool is_whole(const struct json *object)
 {
@@ -337,8 +350,7 @@ static int tell_whole(struct composing *w)
     return write_status(w, was);
 }
 
-/* ---- the controller
- * -------------------------------------------------------------------------------- */
+/* ---- the controller ------------------------------------------------------------------------- */
 
 static int compose_and_write(struct composing *w)
 {

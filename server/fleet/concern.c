@@ -50,8 +50,7 @@ static void touch_all(struct walk *w)
         touch_space(w, e.value);
 }
 
-/* ---- networks ---------------------------------------------------------------------------------
- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static void add_network(struct walk *w, struct str namespace, const struct json *spec)
 {
@@ -88,8 +87,7 @@ static void touch_selected(struct walk *w)
     mem_free(w->specs);
 }
 
-/* ---- those who refer to it ---------------------------------------------------------------------
- */
+/* ---- those who refer to it ------------------------------------------------------------------- */
 
 static void walk_users(struct walk *w, struct str key, unsigned depth);
 
@@ -188,8 +186,7 @@ static void walk_part(struct walk *w, const struct fleet_change *c)
     }
 }
 
-/* ---- the walk ----------------------------------------------------------------------------------
- */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 void fleet_walk(struct fleet *f, const struct fleet_change *c, fleet_touch *touch, void *ctx)
 {
@@ -220,8 +217,7 @@ void fleet_walk(struct fleet *f, const struct fleet_change *c, fleet_touch *touc
     touch_selected(&w);
 }
 
-/* ---- each once ---------------------------------------------------------------------------------
- */
+/* ---- each once ------------------------------------------------------------------------------- */
 
 struct once {
     struct arena *arena;

@@ -82,8 +82,7 @@ struct str fleet_key(struct arena *a, struct str collection, struct str namespac
 /* Everybody concerned by the object as it is in the index or as the change has it. */
 void fleet_walk(struct fleet *f, const struct fleet_change *c, fleet_touch *touch, void *ctx);
 
-/* ---- turns ------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* One at a time composes for a device: who asked for it, the controller or the device itself. */
 pthread_mutex_t *fleet_begin(struct fleet *f, struct str device_key);

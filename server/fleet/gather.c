@@ -64,8 +64,7 @@ static void set_append(struct arena *a, struct compose_set *set, const struct js
     ((const struct json **) set->items)[set->n++] = object;
 }
 
-/* ---- objects ----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static const struct fleet_change *change_of(const struct gathering *g, struct str collection,
                                             struct str namespace, struct str name)
@@ -138,8 +137,7 @@ static void add(struct gathering *g, struct str collection, struct str namespace
     add_references(g, collection, object);
 }
 
-/* ---- what is the device's ----------------------------------------------------------------------
- */
+/* ---- what is the device's -------------------------------------------------------------------- */
 
 struct names {
     struct str *items;

@@ -43,7 +43,7 @@ static struct str owned(struct str s)
     return str_range(mem_dup(s.p ? s.p : "", s.n), s.n);
 }
 
-/* ---- finding -------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 struct fleet_node *fleet_node(const struct fleet *f, struct arena *a, struct str collection,
                               struct str namespace, struct str name)
@@ -127,8 +127,7 @@ static void node_free(struct fleet_node *n)
     mem_free(n);
 }
 
-/* ---- what of an object matters ----------------------------------------------------------------
- */
+/* ---- what of an object matters --------------------------------------------------------------- */
 
 struct str fleet_device_of(struct str collection, const struct json *object)
 {
@@ -186,7 +185,7 @@ static uint64_t digest_of(const struct kube_event *e, const struct json *object)
     return map_hash(buf_str(&b)) | 1; /* never that of nothing */
 }
 
-/* ---- following ------------------------------------------------------------------------------ */
+/* ---- following ------------------------------------------------------------------------------- */
 
 static void follow_device(struct fleet *f, struct arena *a, const struct kube_event *e,
                           const struct json *object)
@@ -310,7 +309,7 @@ void fleet_set_synced(struct fleet *f)
     atomic_store(&f->is_synced, true);
 }
 
-/* ---- asking --------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 void fleet_note_config(struct fleet *f, struct str namespace, struct str name, int64_t generation)
 {
@@ -334,7 +333,7 @@ void fleet_end(pthread_mutex_t *turn)
     (void) pthread_mutex_unlock(turn);
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct fleet *fleet_new(const struct fleet_options *o)
 {

@@ -6,8 +6,7 @@
 
 #define CONFIG_PATH STR(".spec.config")
 
-/* ---- whose is what ----------------------------------------------------------------------------
- */
+/* ---- whose is what --------------------------------------------------------------------------- */
 
 /* Entries of the object itself: those of the status are other controllers'. */
 static bool is_of_object(const struct json *entry)
@@ -88,8 +87,7 @@ struct override *overrides_of(struct arena *a, const struct json *device_config)
     return l.first;
 }
 
-/* ---- yielding ---------------------------------------------------------------------------------
- */
+/* ---- yielding -------------------------------------------------------------------------------- */
 
 /* Up to the next '.', '[' or the end. */
 static struct str take_name(struct str *path)
@@ -191,8 +189,7 @@ bool overrides_yield(struct json *config, struct str path)
     return str_starts_with(path, CONFIG_PATH) && yield_at(a, config, str_from(path, CONFIG_PATH.n));
 }
 
-/* ---- remains -----------------------------------------------------------------------------------
- */
+/* ---- remains --------------------------------------------------------------------------------- */
 
 /* By what the items of a list are told apart on a device. */
 static const struct {

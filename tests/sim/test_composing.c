@@ -25,8 +25,7 @@ static void end(struct world *w)
     fleet_free(w->ctx.fleet);
 }
 
-/* ---- a small company ---------------------------------------------------------------------------
- */
+/* ---- a small company ------------------------------------------------------------------------- */
 
 static void make(struct world *w, const char *kind, const char *text)
 {
@@ -122,8 +121,7 @@ static void edit_memory(struct world *w, const char *amount)
     assert_int_equal(world_patch(w, EVE "applications", "n", "web", text.p), 0);
 }
 
-/* ---- one step -----------------------------------------------------------------------------------
- */
+/* ---- one step -------------------------------------------------------------------------------- */
 
 TEST(a_device_is_told_what_applies_to_it)
 {
@@ -247,8 +245,7 @@ TEST(a_whole_configuration_is_left_alone)
         json_str(world_at(&w, CONFIGS, "n", "d", "spec", "config", "deviceName", NULL)), "d"));
 }
 
-/* ---- faults
- * -------------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------- */
 
 /* One edit of memory restarts once and one of the image purges once, whatever happens between. */
 static void live_through(struct world *w, bool restarts)

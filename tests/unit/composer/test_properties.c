@@ -96,8 +96,7 @@ static void load(struct world *w, const struct json *const *read, uint64_t *seed
                 apply_all(w, step);
 }
 
-/* ---- soundness, by the rules that a device has ------------------------------------------------
- */
+/* ---- soundness, by the rules that a device has ----------------------------------------------- */
 
 static bool has_uuid(const Eve__Config__EdgeDevConfig *c, const char *what, const char *uuid)
 {
@@ -294,8 +293,7 @@ TEST(secrets_are_never_clear)
     assert_true(r.config->n_ciphercontexts == 1);
 }
 
-/* ---- anything at all --------------------------------------------------------------------------
- */
+/* ---- anything at all ------------------------------------------------------------------------- */
 
 static struct json strange(struct arena *a, uint64_t *seed)
 {
@@ -408,8 +406,7 @@ TEST(anything_is_sound_and_manageable)
     assert_true(n_apps > ROUNDS && n_problems > ROUNDS);
 }
 
-/* ---- for a judge of its own -------------------------------------------------------------------
- */
+/* ---- for a judge of its own ------------------------------------------------------------------ */
 
 /* A line for each configuration of one device, an empty one where another device begins. */
 static void record(FILE *f, const struct world *w, const Eve__Config__EdgeDevConfig *c)
