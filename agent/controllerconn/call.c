@@ -38,6 +38,17 @@ static const struct uplink_port *port_of(const struct uplink_call *c)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+static void free_parts(struct uplink_call *c)
+{
+    uplink_ports_unref(c->ports);
+    uplink_tls_unref(c->tls);
+    buf_done(&c->body);
+    buf_done(&c->words);
+    buf_done(&c->opened);
+    arena_free(c->arena);
+    mem_free(c);
+}
+
 void uplink_call_free(struct uplink_call *c)
 {
     const struct uplink_wire_ops *ops = c->uplink->o.wire->ops;
@@ -47,13 +58,7 @@ void uplink_call_free(struct uplink_call *c)
         ops->cancel_script(c->script);
     loop_undefer(c->uplink->o.loop, &c->next);
     list_remove(&c->link);
-    uplink_ports_unref(c->ports);
-    uplink_tls_unref(c->tls);
-    buf_done(&c->body);
-    buf_done(&c->words);
-    buf_done(&c->opened);
-    arena_free(c->arena);
-    mem_free(c);
+    free_parts(c);
 }
 
 void uplink_cancel(struct uplink_call *c)
@@ -69,8 +74,9 @@ static void finish(struct uplink_call *c, int error)
     uplink_trace_add(c->r.trace, "over: %s, status %s",
                      error == 0 ? "delivered" : log_errno_text(error),
                      uplink_status_name(c->answer.status));
+    list_remove(&c->link); /* who is told may free the uplink */
     c->on_done(c->arg, &c->answer);
-    uplink_call_free(c);
+    free_parts(c);
 }
 
 static void add_words(struct uplink_call *c, struct str source, struct str error)
@@ -411,7 +417,7 @@ static int make_body(struct uplink_call *c)
 static bool choose_ports(struct uplink_call *c)
 {
     if (!c->r.port.p) {
-        c->n_order = uplink_ports_order(c->ports, c->uplink->iteration, c->order);
+        c->n_order = uplink_ports_order(c->ports, c->iteration, c->order);
         return true;
     }
     const struct uplink_port *one = uplink_ports_find(c->ports, c->r.port);
@@ -469,6 +475,7 @@ struct uplink_call *uplink_send(struct uplink *u, const struct uplink_request *r
     struct uplink_tls *tls = r->tls ? r->tls : u->tls;
     const int64_t usual_ms = MIN(3 * u->send_timeout_ms, UPLINK_MAX_BUDGET_MS);
     c->uplink = u;
+    c->iteration = u->iteration++;
     c->arena = arena_new_with(1024);
     copy_request(c, r);
     c->ports = uplink_ports_ref(u->ports);
@@ -479,6 +486,5 @@ struct uplink_call *uplink_send(struct uplink *u, const struct uplink_request *r
     c->next.fn = on_begin;
     list_append(&u->calls, &c->link);
     loop_defer(u->o.loop, &c->next);
-    u->iteration++;
     return c;
 }

@@ -43,6 +43,7 @@ struct uplink_deferred_options {
 };
 
 struct uplink_deferred *uplink_deferred_new(const struct uplink_deferred_options *o);
+/* Not from on_status; before its uplink. NULL allowed. */
 void uplink_deferred_free(struct uplink_deferred *q);
 
 /* In place of the entry with this key, or behind all others, and a pass begins at once. Other bytes

@@ -45,7 +45,7 @@ struct uplink_options {
 
 struct uplink;
 struct uplink *uplink_new(const struct uplink_options *o);
-/* Calls under way end without a word. NULL allowed. */
+/* Calls under way end without a word. NULL allowed; in the on_done of a call, too. */
 void uplink_free(struct uplink *u);
 
 /* Calls under way keep what they began with. */

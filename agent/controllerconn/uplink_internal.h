@@ -25,6 +25,7 @@ struct uplink_call {
     struct uplink_ports *ports;
     struct uplink_tls *tls;
     struct buf body; /* as sent: wrapped where that is due */
+    uint64_t iteration;
     size_t order[UPLINK_MAX_PORTS], n_order, port_at;
     size_t address_at;
     struct str hop_url; /* of the redirect followed, at first the request's */

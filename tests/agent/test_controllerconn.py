@@ -103,7 +103,7 @@ class Net:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(address)
         if kind == socket.SOCK_STREAM:
-            s.listen(64)
+            s.listen(512)
         return s
 
 
@@ -509,6 +509,30 @@ def test_sessions_are_resumed_and_counted():
         cert, key = w.authority.issue("device-2")
         w.tool.ok(roots=w.authority.pem(), cert=cert, key=key)
         assert w.tool.send()["error"] == 0 and w.last()["who"] == "device-2", "no session of another identity serves"
+
+
+def test_many_requests_at_once():
+    """On one loop, without threads: all are delivered, over both ports of one cost, and every socket is closed in the end."""
+    n = 200
+    with World() as w:
+        w.ports(ETH, port("wwan0", 2))
+        w.tool.ok(timeouts=[60000, 30000])
+        assert w.tool.send()["error"] == 0
+        fds = len(os.listdir(f"/proc/{w.tool.process.pid}/fd"))
+        line = json.dumps({"send": {"url": "https://controller.example/echo", "body": "x" * 2000}}) + "\n"
+        def write():
+            w.tool.process.stdin.write(line * n)
+            w.tool.process.stdin.flush()
+
+        writer = threading.Thread(target=write)  # beside the reading: pipes are small
+        writer.start()
+        answers = [json.loads(w.tool.process.stdout.readline()) for _ in range(n)]
+        writer.join(SECONDS)
+        assert all(a["error"] == 0 and a["n"] == 2000 for a in answers), [a for a in answers if a["error"]][:3]
+        metrics = w.tool.ask(metrics=True)
+        counts = [metrics[p]["URLCounters"]["https://controller.example/echo"]["SentMsgCount"] for p in ("eth0", "wwan0")]
+        assert counts == [n // 2, n // 2], counts
+        assert len(os.listdir(f"/proc/{w.tool.process.pid}/fd")) == fds, "descriptors are left open"
 
 
 def test_failures_of_transport():

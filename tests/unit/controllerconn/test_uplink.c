@@ -558,6 +558,24 @@ TEST(calls_end_without_a_word_when_cancelled_or_freed)
     assert_int_equal(w.n_done, 0);
 }
 
+static void on_answer_free(void *arg, const struct uplink_answer *a)
+{
+    struct world *w = arg;
+    uplink_free(TAKE(w->uplink));
+    assert_str(a->body, "reply"); /* what was told is still there */
+    w->n_done++;
+}
+
+TEST(an_uplink_may_be_freed_by_who_is_told)
+{
+    WORLD(w, {"*", 200, .body = "reply"});
+    (void) uplink_send(w.uplink, &config, on_answer_free, &w);
+    (void) uplink_send(w.uplink, &config, on_answer_free, &w);
+    loop_settle(w.loop);
+    assert_int_equal(w.n_done, 1);
+    world_done(&w);
+}
+
 /* ---- the deferred queue over an uplink ----------------------------------------------------- */
 
 struct told {
