@@ -2,6 +2,7 @@
 #include "controllers/queue.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -9,6 +10,7 @@
 #include "base/map.h"
 
 #define MAX_SLEEP_US ((int64_t) 3600 * 1000000)
+#define QUEUE_MAX_THREADS 32
 
 /* A key that waits or is being worked on. */
 struct work {
@@ -30,6 +32,9 @@ struct controller_queue {
      * his place: a key wakes one of them, not all. */
     pthread_cond_t lead, wake;
     bool has_leader;
+    size_t n_idle;
+    pthread_t threads[QUEUE_MAX_THREADS];
+    unsigned n_threads; /* of those that were started here */
     struct map works;   /* key -> struct work */
     struct work **heap; /* waiting ones, earliest first */
     size_t n_heap, capacity;
@@ -231,7 +236,9 @@ void controller_queue_figures(struct controller_queue *q, struct queue_figures *
 static void sleep_until_due(struct controller_queue *q)
 {
     if (q->has_leader || !q->is_synced || !q->n_heap) {
+        q->n_idle++;
         (void) pthread_cond_wait(&q->wake, &q->lock);
+        q->n_idle--;
         return;
     }
     int64_t wait_us = q->heap[0]->due_us - now_us(q);
@@ -245,11 +252,30 @@ static void sleep_until_due(struct controller_queue *q)
     q->has_leader = false;
 }
 
-/* Whoever begins to work leaves the rest to somebody else. */
+static void *run(void *queue)
+{
+    controller_queue_run(queue);
+    return NULL;
+}
+
+/* With the lock held, or before anybody else knows the queue. */
+static void start_thread(struct controller_queue *q)
+{
+    if (pthread_create(&q->threads[q->n_threads], NULL, run, q) != 0)
+        abort();
+    q->n_threads++;
+}
+
+/* Whoever begins to work leaves the keys that wait to somebody else. */
 static void hand_on(struct controller_queue *q)
 {
-    if (q->n_heap && !q->has_leader)
+    if (!q->n_heap || q->has_leader)
+        return;
+    const unsigned most = MIN(q->controller->n_workers, (unsigned) QUEUE_MAX_THREADS);
+    if (q->n_idle)
         (void) pthread_cond_signal(&q->wake);
+    else if (q->n_threads && q->n_threads < most)
+        start_thread(q);
 }
 
 void controller_queue_run(struct controller_queue *q)
@@ -265,6 +291,20 @@ void controller_queue_run(struct controller_queue *q)
         work_on(q, w);
     }
     (void) pthread_mutex_unlock(&q->lock);
+}
+
+void controller_queue_start(struct controller_queue *q)
+{
+    (void) pthread_mutex_lock(&q->lock);
+    start_thread(q);
+    (void) pthread_mutex_unlock(&q->lock);
+}
+
+void controller_queue_join(struct controller_queue *q)
+{
+    /* No more are started once it stops. */
+    for (unsigned i = 0; i < q->n_threads; i++)
+        (void) pthread_join(q->threads[i], NULL);
 }
 
 void controller_queue_stop(struct controller_queue *q)

@@ -26,3 +26,9 @@ void controller_queue_figures(struct controller_queue *q, struct queue_figures *
 /* Works until controller_queue_stop(), sleeping while nothing is due. */
 void controller_queue_run(struct controller_queue *q);
 void controller_queue_stop(struct controller_queue *q);
+/* Runs it on a thread, and on more when keys wait and all are busy, as many as the controller
+ * wants.
+ */
+void controller_queue_start(struct controller_queue *q);
+/* After controller_queue_stop(): returns when nobody works any more. */
+void controller_queue_join(struct controller_queue *q);

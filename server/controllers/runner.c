@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 #include "controllers/queue.h"
 
 #define MAX_CONTROLLERS 32
-#define MAX_THREADS 128
 
 struct controller_runner {
     struct controller_context ctx;
     struct controller_queue *queues[MAX_CONTROLLERS];
-    pthread_t threads[MAX_THREADS];
-    size_t n_queues, n_threads;
+    size_t n_queues;
 };
-
-static void *run(void *arg)
-{
-    controller_queue_run(arg);
-    return NULL;
-}
 
 static void on_event(void *ctx, const struct kube_event *e)
 {
@@ -33,10 +24,7 @@ static void start(struct controller_runner *r, const struct controller *c)
     if (r->n_queues == MAX_CONTROLLERS)
         abort();
     struct controller_queue *q = r->queues[r->n_queues++] = controller_queue_new(c, &r->ctx);
-    for (unsigned i = 0; i < MAX(c->n_workers, 1U); i++)
-        if (r->n_threads == MAX_THREADS ||
-            pthread_create(&r->threads[r->n_threads++], NULL, run, q) != 0)
-            abort();
+    controller_queue_start(q);
 }
 
 struct controller_runner *controller_runner_new(const struct controller_context *ctx,
@@ -56,8 +44,8 @@ void controller_runner_free(struct controller_runner *r)
         return;
     for (size_t i = 0; i < r->n_queues; i++)
         controller_queue_stop(r->queues[i]);
-    for (size_t i = 0; i < r->n_threads; i++)
-        (void) pthread_join(r->threads[i], NULL);
+    for (size_t i = 0; i < r->n_queues; i++)
+        controller_queue_join(r->queues[i]);
     kube_client_free(r->ctx.client); /* ends the events */
     for (size_t i = 0; i < r->n_queues; i++)
         controller_queue_free(r->queues[i]);
