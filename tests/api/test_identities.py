@@ -35,6 +35,17 @@ def world(s):
     return ns, {kind: (plural, {**spec, "storageClass": storage} if kind == "Image" else spec) for kind, (plural, spec) in KINDS.items()}
 
 
+def put(s, at, to, change):
+    """PUT of what is there with the change; again when a controller writes at the same moment."""
+    for _ in range(100):
+        it = s.ok("GET", at)
+        change(it)
+        answer = s.request("PUT", to, it)
+        if answer[0] != 409:
+            break
+    return answer
+
+
 def uuid_of(s, ns, plural, name):
     return s.ok("GET", path(ns, plural, name))["status"]["uuid"]
 
@@ -50,6 +61,8 @@ def test_every_object_has_one_from_the_moment_it_is_made(s):
             assert "uuid" not in it["spec"]
             seen.add(it["status"]["uuid"])
         assert uuid_of(s, ns, plural, "a") == made["status"]["uuid"]
+        if plural == "volumes":  # goes with its claim alone
+            continue
         s.ok("DELETE", path(ns, plural, "b"))
         again = s.ok("POST", path(ns, plural), thing(kind, "b", spec))["status"]["uuid"]
         assert again not in seen
@@ -61,19 +74,14 @@ def test_no_write_changes_it(s):
     for kind, (plural, spec) in kinds.items():
         at, status = path(ns, plural, "a"), path(ns, plural, "a", "status")
         uuid = s.ok("POST", path(ns, plural), thing(kind, "a", spec))["status"]["uuid"]
-        current = lambda: s.ok("GET", at)
         for body in ({"status": {"uuid": None}}, {"status": None}, {"status": {"uuid": OTHER}, "metadata": {"labels": {"x": "y"}}}):
             assert s.ok("PATCH", at, body, MERGE)["status"]["uuid"] == uuid
         for body in ({"status": {"uuid": None}}, {"status": None}, {"status": {}}, {"status": {"uuid": uuid}}):
             assert s.ok("PATCH", status, body, MERGE)["status"]["uuid"] == uuid
-        for whole in ({}, None):
-            it = current()
-            assert s.ok("PUT", at, {**it, "status": whole})["status"]["uuid"] == uuid
-            it = current()
-            assert s.ok("PUT", status, {**it, "status": {}})["status"]["uuid"] == uuid
-        it = current()
-        del it["status"]
-        assert s.ok("PUT", status, it)["status"]["uuid"] == uuid
+        for to, change in ((at, lambda it: it.update(status={})), (status, lambda it: it.update(status={})),
+                           (at, lambda it: it.update(status=None)), (status, lambda it: it.pop("status"))):
+            code, answer = put(s, at, to, change)
+            assert code == 200 and answer["status"]["uuid"] == uuid, answer
         assert s.ok("PATCH", status, [{"op": "remove", "path": "/status/uuid"}], JSON_PATCH)["status"]["uuid"] == uuid
         assert s.ok("PATCH", status, [{"op": "remove", "path": "/status"}], JSON_PATCH)["status"]["uuid"] == uuid
         # Who applies it and then no more takes it along for nobody.
@@ -91,9 +99,8 @@ def test_nobody_chooses_another(s):
     for kind, (plural, spec) in kinds.items():
         status = path(ns, plural, "a", "status")
         uuid = s.ok("POST", path(ns, plural), thing(kind, "a", spec))["status"]["uuid"]
-        it = s.ok("GET", path(ns, plural, "a"))
         refused(s.request("PATCH", status, {"status": {"uuid": OTHER}}, MERGE), 422, "Invalid", causes=causes)
-        refused(s.request("PUT", status, {**it, "status": {"uuid": OTHER}}), 422, "Invalid", causes=causes)
+        refused(put(s, path(ns, plural, "a"), status, lambda it: it.update(status={"uuid": OTHER})), 422, "Invalid", causes=causes)
         refused(s.request("PATCH", status, [{"op": "replace", "path": "/status/uuid", "value": OTHER}], JSON_PATCH), 422, "Invalid", causes=causes)
         refused(apply(s, status, "m", {**thing(kind, "a", spec), "status": {"uuid": OTHER}}, force=True), 422, "Invalid", causes=causes)
         assert uuid_of(s, ns, plural, "a") == uuid

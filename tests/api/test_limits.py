@@ -381,5 +381,5 @@ def test_watchers_that_read_late_catch_up():
                 break
         assert seen == revisions
 
-    with deaf_server() as s:
+    with deaf_server("--history-bytes", str(64 * 1024 * 1024)) as s:
         check_deaf(s, 2, 2, check)
