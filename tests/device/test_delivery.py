@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 
 import wire
+from eve import Distrust
 from fleet import Site, shared_site as site
 from seth import Server, binary, unique, wait_until
 
