@@ -460,7 +460,8 @@ def test_templates_are_checked_as_applications(s):
                 ("spec.template.spec.containers[0].volumeMounts[0].name", 'Not found: "x"'))
         invalid(workload(kind, "w", {"metadata": {"labels": {"app": "other"}}}), ("spec.template.metadata.labels", 'Invalid value: {"app":"other"}: `selector` does not match template `labels`'))
         invalid(workload(kind, "w", {"metadata": {}}), ("spec.template.metadata.labels", "Invalid value: {}: `selector` does not match template `labels`"))
-        assert workload(kind, "w", {})[0] == 201
+        none = {} if kind == "ApplicationDaemonSet" else {"replicas": 0}  # or its Applications would use the Image, too
+        assert workload(kind, "w", {}, **none)[0] == 201
         invalid(patch(s, ns, kind, "w", {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}}),
                 ("spec.selector", 'Invalid value: {"matchLabels":{"a":"b","app":"web"}}: field is immutable'))
     body = refused(remove(s, ns, "Image", "img"), 409, "Conflict")
