@@ -329,6 +329,8 @@ static int open_parts(struct server *s, char **ret_error)
         return r;
     api_metrics_set_listener(s->metrics, s->listener);
     api_metrics_set_queues(s->metrics, controller_runner_figures, s->controllers);
+    /* What was needed to start is not needed to serve. */
+    (void) malloc_trim(0);
     return write_admin_kubeconfig(s, ret_error);
 }
 
