@@ -20,7 +20,7 @@ const struct kind *objects_kind(const struct registry *r, struct str collection)
 
 /* ---- requests ----------------------------------------------------------------------------- */
 
-static struct kube_request request_for(enum verb verb, const struct object_place *at)
+struct kube_request objects_request(enum verb verb, const struct object_place *at)
 {
     return (struct kube_request){.verb = verb,
                                  .group = at->kind->group,
@@ -41,14 +41,14 @@ static int ask(const struct controller_context *ctx, struct arena *a, const stru
 int objects_get(const struct controller_context *ctx, struct arena *a,
                 const struct object_place *at, struct json **ret_object)
 {
-    struct kube_request r = request_for(VERB_GET, at);
+    struct kube_request r = objects_request(VERB_GET, at);
     return ask(ctx, a, &r, ret_object);
 }
 
 int objects_list(const struct controller_context *ctx, struct arena *a,
                  const struct object_place *at, struct json **ret_items)
 {
-    struct kube_request r = request_for(VERB_LIST, at);
+    struct kube_request r = objects_request(VERB_LIST, at);
     struct json *list = NULL;
     int result = ask(ctx, a, &r, &list);
     if (result < 0)
@@ -61,7 +61,7 @@ int objects_list(const struct controller_context *ctx, struct arena *a,
 int objects_count(const struct controller_context *ctx, struct arena *a,
                   const struct object_place *at, int64_t *ret_n)
 {
-    struct kube_request r = request_for(VERB_LIST, at);
+    struct kube_request r = objects_request(VERB_LIST, at);
     struct json *list = NULL;
     r.query = STR("limit=1");
     int result = ask(ctx, a, &r, &list);
@@ -75,7 +75,7 @@ int objects_count(const struct controller_context *ctx, struct arena *a,
 int objects_create(const struct controller_context *ctx, struct arena *a,
                    const struct object_place *at, const struct json *object)
 {
-    struct kube_request r = request_for(VERB_CREATE, at);
+    struct kube_request r = objects_request(VERB_CREATE, at);
     r.name = STR_NONE;
     r.body = object;
     return ask(ctx, a, &r, NULL);
@@ -85,7 +85,7 @@ int objects_update(const struct controller_context *ctx, struct arena *a,
                    const struct object_place *at, const char *subresource,
                    const struct json *object, struct json **ret_object)
 {
-    struct kube_request r = request_for(VERB_UPDATE, at);
+    struct kube_request r = objects_request(VERB_UPDATE, at);
     r.subresource = str_of(subresource);
     r.body = object;
     return ask(ctx, a, &r, ret_object);
@@ -94,7 +94,7 @@ int objects_update(const struct controller_context *ctx, struct arena *a,
 int objects_merge(const struct controller_context *ctx, struct arena *a,
                   const struct object_place *at, const char *subresource, const struct json *body)
 {
-    struct kube_request r = request_for(VERB_PATCH, at);
+    struct kube_request r = objects_request(VERB_PATCH, at);
     r.subresource = str_of(subresource);
     r.content_type = STR("application/merge-patch+json");
     r.body = body;
@@ -127,7 +127,7 @@ int objects_delete(const struct controller_context *ctx, struct arena *a,
         (void) json_append_member(a, &body, STR("propagationPolicy"),
                                   json_string(str_of(terms->policy)));
     (void) json_append_member(a, &body, STR("preconditions"), preconditions);
-    struct kube_request r = request_for(VERB_DELETE, at);
+    struct kube_request r = objects_request(VERB_DELETE, at);
     r.body = &body;
     int result = ask(ctx, a, &r, NULL);
     return result == -ENOENT ? 0 : result;
@@ -136,7 +136,7 @@ int objects_delete(const struct controller_context *ctx, struct arena *a,
 int objects_delete_all(const struct controller_context *ctx, struct arena *a,
                        const struct object_place *at)
 {
-    struct kube_request r = request_for(VERB_DELETE_COLLECTION, at);
+    struct kube_request r = objects_request(VERB_DELETE_COLLECTION, at);
     return ask(ctx, a, &r, NULL);
 }
 

@@ -15,6 +15,8 @@ struct object_place {
  * none is served. */
 const struct kind *objects_kind(const struct registry *r, struct str collection);
 
+/* For what the functions below do not ask: the request for the object. */
+struct kube_request objects_request(enum verb verb, const struct object_place *at);
 int objects_get(const struct controller_context *ctx, struct arena *a,
                 const struct object_place *at, struct json **ret_object);
 /* All in at->namespace, or in all namespaces when that is absent; ret_items is the list's array,

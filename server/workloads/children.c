@@ -17,16 +17,6 @@ static struct object_place place_of(struct run *run, struct str name)
         run->at.namespace, name};
 }
 
-static struct kube_request request_for(enum verb verb, const struct object_place *at)
-{
-    return (struct kube_request){.verb = verb,
-                                 .group = at->kind->group,
-                                 .version = at->kind->version,
-                                 .resource = at->kind->plural,
-                                 .namespace = at->namespace,
-                                 .name = at->name};
-}
-
 bool children_is_open(int error)
 {
     return error < 0 && error != -EPERM && error != -EINVAL && error != -EEXIST &&
@@ -68,7 +58,7 @@ static int write_owners(struct run *run, const struct object_place *at, struct j
                               *object_meta_at(*object, "resourceVersion"));
     (void) json_append_member(run->arena, &meta, STR("ownerReferences"), references);
     (void) json_append_member(run->arena, &body, STR("metadata"), meta);
-    struct kube_request r = request_for(VERB_PATCH, at);
+    struct kube_request r = objects_request(VERB_PATCH, at);
     r.content_type = STR("application/merge-patch+json");
     r.body = &body;
     return kube_request(run->ctx->client, run->arena, &r, object, &st);
@@ -249,7 +239,7 @@ int children_create(struct run *run, const struct json *draft)
     if (!run_may_write(run))
         return 1;
     status_init(&st, run->arena);
-    struct kube_request request = request_for(VERB_CREATE, &at);
+    struct kube_request request = objects_request(VERB_CREATE, &at);
     request.name = STR_NONE;
     request.body = draft;
     int r = kube_request(run->ctx->client, run->arena, &request, &object, &st);
@@ -292,7 +282,7 @@ int children_delete(struct run *run, const struct index_application *app)
         return 1;
     status_init(&st, run->arena);
     const struct json body = delete_body(run, app);
-    struct kube_request request = request_for(VERB_DELETE, &at);
+    struct kube_request request = objects_request(VERB_DELETE, &at);
     request.body = &body;
     int r = kube_request(run->ctx->client, run->arena, &request, &object, &st);
     /* A conflict: a namesake, perhaps, and this one gone. */

@@ -3,7 +3,6 @@
 that can be reached only through a proxy. Needs root; without it these tests fail and say so."""
 import base64
 import contextlib
-import ctypes
 import datetime
 import http.server
 import itertools
@@ -25,35 +24,17 @@ from cryptography.x509.oid import NameOID
 
 import eve
 from fleet import Site
+from netns import inside, run
 from seth import Server, binary
 
 SECONDS = 60
 TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/uplink_tool")
 NAME, ADDRESS = "controller.example", "10.200.9.9"
 PING = f"https://{NAME}/api/v2/edgedevice/ping"
-CLONE_NEWNET = 0x40000000
 numbers = itertools.count()
 
 
 # ---- namespaces
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}: {done.stderr} (these tests need root and iproute2)"
-    return done.stdout
-
-
-@contextlib.contextmanager
-def inside(namespace):
-    """This thread's new sockets belong to the namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
-        assert libc.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        try:
-            yield
-        finally:
-            assert libc.setns(home.fileno(), CLONE_NEWNET) == 0
-
 
 class Net:
     """eth0 (10.200.1.2) and wwan0 (10.200.2.2) lead to the controller; corp0 (10.200.3.2) only to a host that does not forward."""

@@ -2,7 +2,6 @@
 """The metadata server on 169.254.169.254 of a bridge in a network namespace; applications in namespaces of their own ask it with curl."""
 import base64
 import contextlib
-import ctypes
 import http.client
 import io
 import itertools
@@ -18,11 +17,11 @@ import threading
 import time
 import zipfile
 
+from netns import inside, run
 from seth import binary
 
 SECONDS = 60
 TOOL = pathlib.Path(binary()).resolve().parents[1] / "tests/agent/msrv_tool"
-CLONE_NEWNET = 0x40000000
 SERVER = "169.254.169.254"
 NETWORK = "00000000-0000-4000-8000-00000000000a"
 # The last has no address that the device has assigned.
@@ -30,24 +29,6 @@ APPS = {"web": ("10.11.0.2", "11111111-1111-4111-8111-111111111111"),
         "db": ("10.11.0.3", "22222222-2222-4222-8222-222222222222"),
         "stranger": ("10.11.0.9", None)}
 numbers = itertools.count()
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command}: {done.stderr} (these tests need root and iproute2)"
-    return done.stdout
-
-
-@contextlib.contextmanager
-def inside(namespace):
-    """This thread's new sockets belong to the namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
-        assert libc.setns(there.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
-        try:
-            yield
-        finally:
-            assert libc.setns(home.fileno(), CLONE_NEWNET) == 0
 
 
 def envelope(root, files):
