@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything about the machine a node runs on, behind one table of functions: `linux` asks the
+ * kernel, `sim` answers by seed. Results live in the arena. Nothing here blocks for long; all of it
+ * belongs to the loop's thread. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/clock.h"
+
+struct loop;
+
+struct machine_identity {
+    struct str serial;                               /* SMBIOS, else the CPU's; may be empty */
+    struct str manufacturer, product, version, uuid; /* SMBIOS or device tree */
+    struct str bios_vendor, bios_version, bios_release_date;
+    struct str compatible;             /* of a device tree */
+    struct str architecture, platform; /* uname's machine */
+    struct str kernel_version;         /* uname's release */
+    struct str hypervisor;             /* "kvm", "none" ... of /run/eve-hv-type */
+    struct str eve_version;            /* /run/eve-release, or seth-agent's own */
+    struct str hostname;
+    unsigned n_cpus;
+    uint64_t memory_bytes;
+    int64_t booted_wall_us;
+    bool has_watchdog, has_tpm;
+};
+
+struct machine_disk {
+    struct str name, model, serial, bus; /* "sda" */
+    uint64_t size_bytes;
+    bool is_rotational;
+};
+struct machine_pci_device {
+    struct str address, driver;
+    unsigned vendor, device, revision, subvendor, subdevice, class_id;
+};
+struct machine_usb_device {
+    unsigned bus, number, vendor, product, class_id;
+    struct str address, driver, manufacturer_name, product_name;
+};
+struct machine_cpu {
+    unsigned id, physical_id, core_id;
+    struct str vendor, model_name, flags;
+    uint64_t max_khz;
+};
+struct machine_network_device {
+    struct str name, mac, driver, pci_address;
+    uint64_t speed_mbits;
+};
+struct machine_hardware {
+    struct machine_cpu *cpus;
+    size_t n_cpus;
+    struct machine_disk *disks;
+    size_t n_disks;
+    struct machine_pci_device *pci;
+    size_t n_pci;
+    struct machine_usb_device *usb;
+    size_t n_usb;
+    struct machine_network_device *network;
+    size_t n_network;
+};
+
+struct machine_address {
+    struct str text;
+    unsigned prefix_bits;
+};
+struct machine_interface {
+    struct str name;
+    unsigned char mac[6];
+    bool is_up, is_loopback, is_physical, is_ethernet;
+    unsigned mtu, index;
+    const struct machine_address *addresses;
+    size_t n_addresses;
+    const struct str *routers; /* default ones of the interface */
+    size_t n_routers;
+    const struct str *dns_servers;
+    size_t n_dns_servers;
+    struct str domain;
+    struct {
+        uint64_t rx_bytes, tx_bytes, rx_packets, tx_packets, rx_errors, tx_errors, rx_drops,
+            tx_drops;
+    } counters;
+};
+
+struct machine_mount {
+    struct str path;
+    uint64_t total_bytes, used_bytes, free_bytes;
+};
+struct machine_disk_load {
+    struct str name;
+    uint64_t read_bytes, write_bytes, n_reads, n_writes;
+};
+struct machine_load {
+    int64_t uptime_s;
+    int64_t cpu_ns; /* used by all since the start, not idle */
+    uint64_t memory_total_bytes, memory_available_bytes;
+    struct machine_mount *mounts; /* of the node's directories first */
+    size_t n_mounts;
+    struct machine_disk_load *disks;
+    size_t n_disks;
+    uint64_t own_memory_bytes; /* of this process */
+    unsigned n_processes;
+};
+
+/* How a port gets its address. */
+enum machine_dhcp {
+    MACHINE_DHCP_UNSET = 0,
+    MACHINE_STATIC = 1,
+    MACHINE_NONE = 2,
+    MACHINE_DHCP = 4
+};
+struct machine_port {
+    struct str interface;
+    enum machine_dhcp dhcp;
+    struct machine_address address; /* static; text absent: none */
+    struct str router;
+    const struct str *dns_servers;
+    size_t n_dns_servers;
+    unsigned mtu; /* 0: as it is */
+};
+
+enum machine_restart { MACHINE_REBOOT, MACHINE_SHUTDOWN, MACHINE_POWEROFF };
+
+struct machine {
+    const struct machine_functions {
+        const char *name; /* "linux", "sim" */
+        int (*identity)(struct machine *m, struct arena *a, struct machine_identity *ret);
+        int (*hardware)(struct machine *m, struct arena *a, struct machine_hardware *ret);
+        int (*load)(struct machine *m, struct arena *a, struct machine_load *ret);
+        int (*interfaces)(struct machine *m, struct arena *a, struct machine_interface **ret,
+                          size_t *ret_n);
+        /* Makes the interface so; takes effect in its own time, on_network tells. -EPERM: this
+         * process may not, or was told not to: what the machine has is taken as it is. */
+        int (*apply_port)(struct machine *m, const struct machine_port *p);
+        /* Addresses, links or resolvers may have changed. One listener. */
+        void (*watch_network)(struct machine *m, void (*on_network)(void *arg), void *arg);
+        int (*set_hostname)(struct machine *m, struct str name);
+        /* -EPERM: it may not. A simulated one calls its owner. */
+        int (*restart)(struct machine *m, enum machine_restart how, struct str reason);
+        void (*free)(struct machine *m);
+    } * functions;
+};
+
+struct machine_linux_options {
+    struct loop *loop;
+    const struct clock *clock;
+    const char *root;          /* of /proc, /sys, /etc, /run: "" but in tests */
+    const char *const *mounts; /* whose space is reported */
+    size_t n_mounts;
+    bool changes_network;  /* addresses are set, dhcpcd or udhcpc is run */
+    bool changes_hostname; /* otherwise -EPERM */
+    bool restarts;         /* otherwise -EPERM */
+};
+int machine_linux_new(const struct machine_linux_options *o, struct machine **ret);
+
+struct machine_sim_options {
+    struct loop *loop;
+    const struct clock *clock;
+    uint64_t seed;      /* serial, sizes, counters follow from it */
+    struct str serial;  /* absent: of the seed */
+    struct str address; /* of eth0, text; what the simulator itself has */
+    const struct str *dns_servers;
+    size_t n_dns_servers;
+    void (*on_restart)(void *arg, enum machine_restart how, struct str reason);
+    void *arg;
+};
+struct machine *machine_sim_new(const struct machine_sim_options *o);
+void machine_free(struct machine *m);
