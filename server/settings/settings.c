@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "settings/config_items.h"
+#include "eve/config_items.h"
 
 #define NAMESPACE_MAX_BYTES 63
 #define OPEN "open"
@@ -146,11 +146,27 @@ static struct str item_name(struct str option)
 
 /* ---- judging ------------------------------------------------------------------------------- */
 
+/* A device keeps the previous value when it is given a bad one, so bad ones are better refused
+ * where they are written. */
+static enum settings_verdict judge_item(struct arena *a, struct str name, struct str value,
+                                        struct str *ret_reason)
+{
+    struct str agent, setting;
+    struct config_item_value ignored;
+    const struct config_item *item = config_item_find(name);
+    if (!item)
+        item = config_item_of_agent(name, &agent, &setting);
+    if (!item)
+        return SETTINGS_UNKNOWN;
+    return config_item_parse(a, item, value, &ignored, ret_reason) == 0 ? SETTINGS_GOOD
+                                                                        : SETTINGS_BAD;
+}
+
 enum settings_verdict settings_judge(struct arena *a, struct str option, struct str value,
                                      struct str *ret_reason)
 {
     if (is_item(option))
-        return config_item_judge(a, item_name(option), value, ret_reason);
+        return judge_item(a, item_name(option), value, ret_reason);
     const struct option *known = find_option(option);
     if (!known)
         return SETTINGS_UNKNOWN;
