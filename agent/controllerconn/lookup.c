@@ -69,7 +69,7 @@ static void arm_timer(struct uplink_lookup *l)
         loop_timer_stop(l->timer);
         return;
     }
-    loop_timer_start(l->timer, at.tv_sec * 1000 + at.tv_usec / 1000 + 1, /* repeat_ms= */ 0);
+    loop_timer_start_real(l->timer, at.tv_sec * 1000 + at.tv_usec / 1000 + 1, /* repeat_ms= */ 0);
 }
 
 static void on_timeout(void *arg)

@@ -203,7 +203,7 @@ struct uplink_script *uplink_pac_ask(struct uplink_wire *wire, const struct upli
     s->world.my_address = s->source;
     s->world.wall_us = s->wire->clock->wall_us(s->wire->clock);
     s->timer = loop_timer_new(s->wire->loop, on_timeout, s);
-    loop_timer_start(s->timer, SCRIPT_TIMEOUT_MS, /* repeat_ms= */ 0);
+    loop_timer_start_real(s->timer, SCRIPT_TIMEOUT_MS, /* repeat_ms= */ 0);
     if (base64_decode(s->arena, port->pac, BASE64_STANDARD, &s->script, NULL) < 0)
         loop_defer(s->wire->loop, &s->fail);
     else

@@ -415,8 +415,8 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
     }
     const bool has_dial_limit = x->dial_timeout_ms > 0 && x->dial_timeout_ms < x->timeout_ms;
     t->dial_timer = loop_timer_new(t->wire->loop, on_dial_timeout, t);
-    loop_timer_start(t->dial_timer, has_dial_limit ? x->dial_timeout_ms : x->timeout_ms,
-                     /* repeat_ms= */ 0);
+    loop_timer_start_real(t->dial_timer, has_dial_limit ? x->dial_timeout_ms : x->timeout_ms,
+                          /* repeat_ms= */ 0);
     begin(t);
     return t;
 }

@@ -54,7 +54,7 @@ static int on_timer_wanted(CURLM *multi, long after_ms, void *arg)
     if (after_ms < 0)
         loop_timer_stop(w->timer);
     else
-        loop_timer_start(w->timer, after_ms, /* repeat_ms= */ 0);
+        loop_timer_start_real(w->timer, after_ms, /* repeat_ms= */ 0);
     return 0;
 }
 

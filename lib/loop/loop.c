@@ -140,6 +140,7 @@ struct loop *loop_new(void)
     list_init(&l->deferred);
     list_init(&l->signals);
     pthread_mutex_init(&l->post_lock, NULL);
+    l->speed = 1;
     return l;
 }
 
@@ -193,7 +194,27 @@ void loop_free(struct loop *l)
     mem_free(l);
 }
 
+/* ---- time ---------------------------------------------------------------------------------- */
+
 int64_t loop_now_ms(const struct loop *l)
 {
-    return (int64_t) uv_now(&l->uv);
+    const uint64_t since_ms = uv_now(&l->uv) - l->sped_uv_ms;
+    /* Whole numbers for all but simulations. */
+    return l->sped_ms +
+           (l->speed == 1 ? (int64_t) since_ms : (int64_t) ((double) since_ms * l->speed));
+}
+
+void loop_set_speed(struct loop *l, double factor)
+{
+    assert(factor > 0);
+    uv_update_time(&l->uv);
+    l->sped_ms = loop_now_ms(l);
+    l->sped_uv_ms = uv_now(&l->uv);
+    l->speed = factor;
+    loop_timers_retime(l);
+}
+
+double loop_speed(const struct loop *l)
+{
+    return l->speed;
 }

@@ -19,6 +19,12 @@ void loop_stop(struct loop *l);
 /* Monotonic, cached for this turn. */
 int64_t loop_now_ms(const struct loop *l);
 
+/* From now on time runs so many times (> 0) faster than the machine's for loop_now_ms() and timers,
+ * also for those that run already: a simulation lives through a day in a minute. Timers stay as
+ * coarse as before, a millisecond of the machine's. 1 at first. */
+void loop_set_speed(struct loop *l, double factor);
+double loop_speed(const struct loop *l);
+
 /* Lets what was closed, deferred or posted after loop_run() has returned come to its end, too. */
 void loop_settle(struct loop *l);
 
@@ -40,6 +46,8 @@ struct loop_timer;
 struct loop_timer *loop_timer_new(struct loop *l, void (*on_timeout)(void *arg), void *arg);
 /* repeat_ms 0: once. Starting again moves it. */
 void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms);
+/* By the machine's time whatever the speed: for whoever waits for the world outside. */
+void loop_timer_start_real(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms);
 void loop_timer_stop(struct loop_timer *t);
 void loop_timer_free(
     struct loop_timer *t); /* NULL allowed; memory goes when the loop has let go of it */

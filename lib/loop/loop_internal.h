@@ -32,10 +32,16 @@ struct loop {
     bool is_running;
     atomic_bool is_stopping;
 
+    double speed;
+    int64_t sped_ms;     /* loop_now_ms() when the speed was set, */
+    uint64_t sped_uv_ms; /* and libuv's time then */
+
     pthread_mutex_t post_lock;
     struct loop_calls posted;  /* under post_lock */
     struct loop_calls running; /* of the loop's thread: taken off posted at once */
 };
 
+/* Moves what waits to where it is due at the new speed. */
+void loop_timers_retime(struct loop *l);
 /* Closes every signal handle; each counts in n_handles until it is gone. */
 void loop_signals_close(struct loop *l);

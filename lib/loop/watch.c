@@ -12,6 +12,8 @@ struct loop_timer {
     struct loop *loop;
     void (*on_timeout)(void *arg);
     void *arg;
+    int64_t due_ms, repeat_ms; /* in the loop's time */
+    bool is_real;              /* in the machine's */
 };
 
 struct loop_timer *loop_timer_new(struct loop *l, void (*on_timeout)(void *arg), void *arg)
@@ -28,16 +30,62 @@ struct loop_timer *loop_timer_new(struct loop *l, void (*on_timeout)(void *arg),
 static void on_timer(uv_timer_t *handle)
 {
     struct loop_timer *t = handle->data;
+    if (t->repeat_ms)
+        t->due_ms = loop_now_ms(t->loop) + t->repeat_ms;
     t->on_timeout(t->arg);
+}
+
+/* In the machine's milliseconds: rounded up, so that it is due in the loop's time when it comes. */
+static uint64_t real_ms(const struct loop *l, int64_t ms)
+{
+    if (l->speed == 1)
+        return (uint64_t) ms;
+    const double exact = (double) ms / l->speed;
+    const uint64_t whole = (uint64_t) exact;
+    return whole + ((double) whole < exact);
+}
+
+/* The cached time only moves while the loop runs. */
+static void update_time(struct loop *l)
+{
+    if (!l->is_running)
+        uv_update_time(&l->uv);
 }
 
 void loop_timer_start(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms)
 {
-    /* The cached time only moves while the loop runs. */
-    if (!t->loop->is_running)
-        uv_update_time(&t->loop->uv);
+    struct loop *l = t->loop;
+    update_time(l);
+    after_ms = MAX(after_ms, 0);
+    t->is_real = false;
+    t->due_ms = loop_now_ms(l) + after_ms;
+    t->repeat_ms = MAX(repeat_ms, 0);
+    (void) uv_timer_start(&t->uv, on_timer, real_ms(l, after_ms), real_ms(l, t->repeat_ms));
+}
+
+void loop_timer_start_real(struct loop_timer *t, int64_t after_ms, int64_t repeat_ms)
+{
+    update_time(t->loop);
+    t->is_real = true;
+    t->repeat_ms = 0;
     (void) uv_timer_start(&t->uv, on_timer, (uint64_t) MAX(after_ms, 0),
                           (uint64_t) MAX(repeat_ms, 0));
+}
+
+static void retime(uv_handle_t *handle, void *arg)
+{
+    struct loop *l = arg;
+    if (handle->type != UV_TIMER || !uv_is_active(handle))
+        return;
+    struct loop_timer *t = handle->data;
+    const int64_t left_ms = MAX(t->due_ms - loop_now_ms(l), 0);
+    if (!t->is_real)
+        (void) uv_timer_start(&t->uv, on_timer, real_ms(l, left_ms), real_ms(l, t->repeat_ms));
+}
+
+void loop_timers_retime(struct loop *l)
+{
+    uv_walk(&l->uv, retime, l);
 }
 
 void loop_timer_stop(struct loop_timer *t)

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 #include "base/base64.h"
 #include "base/clock.h"
@@ -89,6 +90,55 @@ TEST(virtual_clock_moves_when_told)
     assert_int_equal(v.clock.wall_us(&v.clock), 1000);
     v.now_us += 5;
     assert_int_equal(v.clock.monotonic_us(&v.clock), 1005);
+}
+
+TEST(scaled_clock_runs_faster_from_where_it_was)
+{
+    struct clock_virtual v;
+    struct clock_scaled s;
+    clock_virtual_init(&v, 1000);
+    clock_scaled_init(&s, &v.clock);
+    v.now_us += 5;
+    assert_int_equal(s.clock.wall_us(&s.clock), 1005);
+    clock_scaled_set_speed(&s, 1440);
+    assert_int_equal(s.clock.monotonic_us(&s.clock), 1005);
+    v.now_us += 60 * 1000000;
+    assert_int_equal(s.clock.monotonic_us(&s.clock), 1005 + 86400 * (int64_t) 1000000);
+    clock_scaled_set_speed(&s, 0.5);
+    v.now_us += 10;
+    assert_int_equal(s.clock.wall_us(&s.clock), 1010 + 86400 * (int64_t) 1000000);
+}
+
+struct clock_reader {
+    struct clock_scaled scaled;
+    atomic_bool is_over;
+};
+
+static void *read_clock_often(void *arg)
+{
+    struct clock_reader *r = arg;
+    int64_t last = 0;
+    intptr_t n_back = 0;
+    while (!atomic_load(&r->is_over)) {
+        const int64_t now = r->scaled.clock.monotonic_us(&r->scaled.clock);
+        n_back += now < last;
+        last = now;
+    }
+    return (void *) n_back;
+}
+
+TEST(scaled_clock_never_goes_back_for_another_thread)
+{
+    struct clock_reader r = {0};
+    void *n_back = NULL;
+    pthread_t thread;
+    clock_scaled_init(&r.scaled, &clock_system);
+    assert_int_equal(pthread_create(&thread, NULL, read_clock_often, &r), 0);
+    for (int i = 0; i < 2000; i++)
+        clock_scaled_set_speed(&r.scaled, i % 2 ? 1000 : 1);
+    atomic_store(&r.is_over, true);
+    assert_int_equal(pthread_join(thread, &n_back), 0);
+    assert_null(n_back);
 }
 
 TEST(uuids_are_version_four_and_differ)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "test.h"
 
 /* What happened, in order, as characters. */
@@ -285,6 +286,97 @@ TEST(starting_a_timer_again_moves_it)
     assert_int_equal(t.n_fired, 1);
     loop_timer_free(t.once);
     loop_free(t.loop);
+}
+
+struct sped {
+    struct loop *loop;
+    struct loop_timer *hour, *day, *real;
+    int64_t began_ms, hour_ms, day_ms;
+    bool real_fired;
+};
+
+static void on_hour(void *arg)
+{
+    struct sped *s = arg;
+    s->hour_ms = loop_now_ms(s->loop) - s->began_ms;
+    loop_timer_stop(s->hour);
+}
+
+static void on_day(void *arg)
+{
+    struct sped *s = arg;
+    s->day_ms = loop_now_ms(s->loop) - s->began_ms;
+    loop_stop(s->loop);
+}
+
+static void on_real(void *arg)
+{
+    ((struct sped *) arg)->real_fired = true;
+}
+
+#define HOUR_MS ((int64_t) 3600 * 1000)
+#define DAY_MS (24 * HOUR_MS)
+
+static struct sped begin_sped(double speed)
+{
+    struct sped s = {.loop = loop_new()};
+    loop_set_speed(s.loop, speed);
+    s.began_ms = loop_now_ms(s.loop);
+    return s;
+}
+
+static void end_sped(struct sped *s)
+{
+    loop_timer_free(s->hour);
+    loop_timer_free(s->day);
+    loop_timer_free(s->real);
+    loop_free(s->loop);
+}
+
+TEST(a_day_passes_in_a_moment_at_high_speed)
+{
+    struct sped s = begin_sped(2e6);
+    assert_true(loop_speed(s.loop) == 2e6);
+    s.hour = loop_timer_new(s.loop, on_hour, &s);
+    s.day = loop_timer_new(s.loop, on_day, &s);
+    s.real = loop_timer_new(s.loop, on_real, &s);
+    loop_timer_start(s.day, DAY_MS, 0);
+    loop_timer_start(s.hour, HOUR_MS, HOUR_MS);
+    loop_timer_start_real(s.real, HOUR_MS, 0);
+    const int64_t before_us = clock_system.monotonic_us(&clock_system);
+    loop_run(s.loop);
+    const int64_t took_us = clock_system.monotonic_us(&clock_system) - before_us;
+    assert_true(s.hour_ms >= HOUR_MS && s.hour_ms < s.day_ms);
+    assert_true(s.day_ms >= DAY_MS);
+    assert_true(took_us >= 43000 && took_us < (int64_t) 30 * 1000 * 1000);
+    assert_false(s.real_fired);
+    end_sped(&s);
+}
+
+static void speed_up(void *arg)
+{
+    struct sped *s = arg;
+    loop_set_speed(s->loop, 1e7);
+}
+
+/* Neither the time nor what waits jumps: the timers were started while it was slow. */
+TEST(a_change_of_speed_moves_timers_that_run)
+{
+    struct sped s = begin_sped(1);
+    s.hour = loop_timer_new(s.loop, on_hour, &s);
+    s.day = loop_timer_new(s.loop, on_day, &s);
+    s.real = loop_timer_new(s.loop, on_real, &s);
+    loop_timer_start(s.day, DAY_MS, 0);
+    loop_timer_start(s.hour, HOUR_MS, 0);
+    loop_timer_start_real(s.real, HOUR_MS, 0);
+    loop_post(s.loop, speed_up, &s);
+    loop_run(s.loop);
+    assert_true(s.hour_ms >= HOUR_MS && s.day_ms >= DAY_MS && s.day_ms > s.hour_ms);
+    assert_false(s.real_fired);
+    loop_set_speed(s.loop, 1);
+    const int64_t after_ms = loop_now_ms(s.loop);
+    assert_true(after_ms >= s.began_ms + s.day_ms);
+    end_sped(&s);
 }
 
 /* ---- file descriptors ---------------------------------------------------------------------- */
