@@ -10,18 +10,27 @@
 struct zedagent;
 struct attest;
 
+struct node_keys;
+
 struct attest_options {
-    const char *tcti; /* of the TPM, as tpm2-tss names it ("device:/dev/tpmrm0"); NULL: none */
+    struct node_keys *keys; /* whose TPM is asked; NULL: there is none. Outlives it. */
 };
 int attest_new(struct zedagent *z, struct node *n, const struct attest_options *o,
                struct attest **ret);
 /* NULL allowed. */
 void attest_free(struct attest *a);
 
-/* The metadata server's functions on a worker (sign, decrypt, TPM); ctx is the struct node_keys. */
-struct node_keys;
-int node_keys_new(struct node *n, struct node_keys **ret);
+/* ---- keys of the device as others use them ----------------------------------------------------
+ */
+
+struct node_keys_options {
+    const char *tcti; /* of the TPM, as tpm2-tss names it ("device:/dev/tpmrm0"); NULL: none */
+};
+/* Before attest and whoever opens secrets. o NULL: all defaults. */
+int node_keys_new(struct node *n, const struct node_keys_options *o, struct node_keys **ret);
+/* After whoever uses it, and the loop has settled. NULL allowed. */
 void node_keys_free(struct node_keys *k);
+/* The metadata server's functions on a worker (sign, decrypt, TPM); ctx is the struct node_keys. */
 extern const struct msrv_world node_keys_world;
 /* A CipherBlockStatus as topics carry it, opened with the device's ECDH key and the context's
  * controller certificate. -ENOENT: the context or a certificate is not known (yet); -EBADMSG. From
