@@ -182,10 +182,16 @@ void msrv_free(struct msrv *m);
 /* Takes effect at once. */
 void msrv_set_rate(struct msrv *m, const struct msrv_rate *rate);
 
-/* For the network instance of that name, which is passed to find_app. The address is numeric IPv4;
- * port 0: any free. Negative errno of the socket's calls; -EINVAL for another address. */
-int msrv_listen(struct msrv *m, const char *network, const char *address, int port,
-                struct msrv_listener **ret);
+/* Where applications of a network instance ask. */
+struct msrv_place {
+    const char *network;   /* is passed to find_app */
+    const char *interface; /* takes only what comes through it, so that bridges may share the
+                            * address; NULL: any */
+    const char *address;   /* numeric IPv4 */
+    int port;              /* 0: any free */
+};
+/* Negative errno of the socket's calls; -EINVAL for another address. */
+int msrv_listen(struct msrv *m, const struct msrv_place *at, struct msrv_listener **ret);
 int msrv_listener_port(const struct msrv_listener *l);
 /* With its connections. NULL allowed. */
 void msrv_unlisten(struct msrv_listener *l);

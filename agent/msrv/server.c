@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -181,7 +182,14 @@ static void on_acceptable(void *arg, unsigned ready)
     }
 }
 
-static int open_socket(const struct sockaddr_in *at, int *ret_port)
+static int bind_interface(int fd, const char *interface)
+{
+    return interface ? setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface,
+                                  (socklen_t) strlen(interface) + 1)
+                     : 0;
+}
+
+static int open_socket(const struct sockaddr_in *at, const char *interface, int *ret_port)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -190,7 +198,8 @@ static int open_socket(const struct sockaddr_in *at, int *ret_port)
     struct sockaddr_in bound = {0};
     socklen_t n = sizeof(bound);
     (void) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (const struct sockaddr *) at, sizeof(*at)) < 0 || listen(fd, LISTEN_BACKLOG) < 0 ||
+    if (bind_interface(fd, interface) < 0 ||
+        bind(fd, (const struct sockaddr *) at, sizeof(*at)) < 0 || listen(fd, LISTEN_BACKLOG) < 0 ||
         getsockname(fd, (struct sockaddr *) &bound, &n) < 0) {
         int error = -errno;
         close(fd);
@@ -200,14 +209,14 @@ static int open_socket(const struct sockaddr_in *at, int *ret_port)
     return fd;
 }
 
-int msrv_listen(struct msrv *m, const char *network, const char *address, int port,
-                struct msrv_listener **ret)
+int msrv_listen(struct msrv *m, const struct msrv_place *at, struct msrv_listener **ret)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
-    if (port < 0 || port > UINT16_MAX || inet_pton(AF_INET, address, &at.sin_addr) != 1)
+    struct sockaddr_in socket_at = {.sin_family = AF_INET, .sin_port = htons((uint16_t) at->port)};
+    if (at->port < 0 || at->port > UINT16_MAX ||
+        inet_pton(AF_INET, at->address, &socket_at.sin_addr) != 1)
         return -EINVAL;
     int bound_port = 0;
-    int fd = open_socket(&at, &bound_port);
+    int fd = open_socket(&socket_at, at->interface, &bound_port);
     if (fd < 0)
         return fd;
     struct msrv_listener *l = NEW(struct msrv_listener);
@@ -218,7 +227,7 @@ int msrv_listen(struct msrv *m, const char *network, const char *address, int po
         mem_free(l);
         return -EPERM;
     }
-    l->network = mem_strdup(network);
+    l->network = mem_strdup(at->network);
     loop_fd_watch(l->watch, LOOP_READABLE);
     list_append(&m->listeners, &l->link);
     m->n_refs++;

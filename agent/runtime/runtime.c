@@ -91,27 +91,42 @@ struct asked {
     };
 };
 
+static struct str asked_id(const struct asked *asked)
+{
+    switch (asked->kind) {
+    case RUNTIME_CONTENT:
+        return asked->content.id;
+    case RUNTIME_VOLUME:
+        return asked->volume.id;
+    default:
+        return asked->instance.id;
+    }
+}
+
+static int copy_asked(struct asked *asked)
+{
+    switch (asked->kind) {
+    case RUNTIME_CONTENT:
+        return runtime_copy_content(asked->arena, &asked->content, &asked->hash);
+    case RUNTIME_VOLUME:
+        return runtime_copy_volume(asked->arena, &asked->volume, &asked->hash);
+    default:
+        return runtime_copy_instance(asked->arena, &asked->instance, &asked->hash);
+    }
+}
+
 static void take_over(struct runtime_object *o, struct asked *asked)
 {
     struct arena *old = o->arena;
     o->arena = asked->arena;
     o->asked_hash = asked->hash;
-    switch (o->kind) {
-    case RUNTIME_CONTENT:
+    o->id = asked_id(asked);
+    if (o->kind == RUNTIME_CONTENT)
         o->content = asked->content;
-        o->id = o->content.id;
-        break;
-    case RUNTIME_VOLUME:
+    else if (o->kind == RUNTIME_VOLUME)
         o->volume = asked->volume;
-        o->id = o->volume.id;
-        break;
-    case RUNTIME_INSTANCE:
+    else
         o->instance = asked->instance;
-        o->id = o->instance.id;
-        break;
-    case RUNTIME_KINDS:
-        break;
-    }
     /* The map's key moves with the object's memory. */
     (void) map_put(&o->runtime->objects[o->kind], o->id, o);
     arena_free(old);
@@ -126,9 +141,9 @@ static bool may_change(const struct runtime_object *o)
 }
 
 /* Finds or makes the object; what failed or has ended may be asked for anew. */
-static int ask(struct runtime *r, struct asked *asked, struct str id, struct runtime_object **ret)
+static int ask(struct runtime *r, struct asked *asked, struct runtime_object **ret)
 {
-    struct runtime_object *o = runtime_find(r, asked->kind, id);
+    struct runtime_object *o = runtime_find(r, asked->kind, asked_id(asked));
     bool is_new = !o;
     if (o && o->wants_purge)
         return -EBUSY;
@@ -137,7 +152,7 @@ static int ask(struct runtime *r, struct asked *asked, struct str id, struct run
     if (o && !is_same && o->asked_hash && !may_change(o))
         return -ESTALE;
     if (is_new)
-        o = object_new(r, asked->kind, id);
+        o = object_new(r, asked->kind, asked_id(asked));
     if (!is_same) {
         take_over(o, asked);
         asked->arena = NULL;
@@ -157,18 +172,25 @@ static void retry(struct runtime_object *o)
         runtime_move(o, RUNTIME_INITIAL);
 }
 
+/* What all three kinds have in common: a copy of the caller's wish, taken over unless it is the one
+ * that is known. */
+static int request(struct runtime *r, struct asked asked, struct runtime_object **ret)
+{
+    if (!runtime_id_is_valid(asked_id(&asked)))
+        return -EINVAL;
+    ARENA_AUTO unused = NULL;
+    asked.arena = arena_new_with(OBJECT_ARENA_BYTES);
+    int e = copy_asked(&asked);
+    if (!e)
+        e = ask(r, &asked, ret);
+    unused = asked.arena;
+    return e;
+}
+
 int runtime_prepare(struct runtime *r, const struct runtime_content *c)
 {
-    ARENA_AUTO unused = NULL;
-    struct asked asked = {.arena = arena_new_with(OBJECT_ARENA_BYTES), .kind = RUNTIME_CONTENT};
-    asked.content = *c;
     struct runtime_object *o = NULL;
-    int e = runtime_id_is_valid(c->id)
-                ? runtime_copy_content(asked.arena, &asked.content, &asked.hash)
-                : -EINVAL;
-    if (!e)
-        e = ask(r, &asked, asked.content.id, &o);
-    unused = asked.arena;
+    int e = request(r, (struct asked){.kind = RUNTIME_CONTENT, .content = *c}, &o);
     if (e < 0)
         return e;
     retry(o);
@@ -178,16 +200,8 @@ int runtime_prepare(struct runtime *r, const struct runtime_content *c)
 
 int runtime_create(struct runtime *r, const struct runtime_volume *v)
 {
-    ARENA_AUTO unused = NULL;
-    struct asked asked = {.arena = arena_new_with(OBJECT_ARENA_BYTES), .kind = RUNTIME_VOLUME};
-    asked.volume = *v;
     struct runtime_object *o = NULL;
-    int e = runtime_id_is_valid(v->id)
-                ? runtime_copy_volume(asked.arena, &asked.volume, &asked.hash)
-                : -EINVAL;
-    if (!e)
-        e = ask(r, &asked, asked.volume.id, &o);
-    unused = asked.arena;
+    int e = request(r, (struct asked){.kind = RUNTIME_VOLUME, .volume = *v}, &o);
     if (e < 0)
         return e;
     retry(o);
@@ -197,16 +211,8 @@ int runtime_create(struct runtime *r, const struct runtime_volume *v)
 
 int runtime_start(struct runtime *r, const struct runtime_instance *i)
 {
-    ARENA_AUTO unused = NULL;
-    struct asked asked = {.arena = arena_new_with(OBJECT_ARENA_BYTES), .kind = RUNTIME_INSTANCE};
-    asked.instance = *i;
     struct runtime_object *o = NULL;
-    int e = runtime_id_is_valid(i->id)
-                ? runtime_copy_instance(asked.arena, &asked.instance, &asked.hash)
-                : -EINVAL;
-    if (!e)
-        e = ask(r, &asked, asked.instance.id, &o);
-    unused = asked.arena;
+    int e = request(r, (struct asked){.kind = RUNTIME_INSTANCE, .instance = *i}, &o);
     if (e < 0)
         return e;
     o->wants_run = true;

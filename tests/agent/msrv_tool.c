@@ -151,7 +151,10 @@ static int begin(struct tool *t, char **argv)
         .exporter_port = atoi(argv[5]),
     });
     msrv_topics_follow(t->topics, t->msrv);
-    return msrv_listen(t->msrv, argv[2], argv[3], atoi(argv[4]), &t->listener);
+    return msrv_listen(
+        t->msrv,
+        &(struct msrv_place){.network = argv[2], .address = argv[3], .port = atoi(argv[4])},
+        &t->listener);
 }
 
 static void end(struct tool *t)

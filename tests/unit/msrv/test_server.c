@@ -23,6 +23,12 @@ struct shop {
     const char *failed;
 };
 
+static int listen_at(struct msrv *m, const char *address, int port, struct msrv_listener **ret)
+{
+    return msrv_listen(m, &(struct msrv_place){.network = "net", .address = address, .port = port},
+                       ret);
+}
+
 static int connect_from(const char *address, int port)
 {
     struct sockaddr_in from = {.sin_family = AF_INET};
@@ -101,7 +107,7 @@ static void run(struct shop *s, void (*play)(struct shop *s))
     pthread_t thread;
     desk_init(&s->desk);
     s->play = play;
-    assert_int_equal(msrv_listen(s->desk.msrv, "net", "127.0.0.1", 0, &s->listener), 0);
+    assert_int_equal(listen_at(s->desk.msrv, "127.0.0.1", 0, &s->listener), 0);
     s->port = msrv_listener_port(s->listener);
     assert_int_equal(pthread_create(&thread, NULL, run_play, s), 0);
     loop_run(s->desk.loop);
@@ -365,14 +371,16 @@ TEST(a_listener_needs_an_ipv4_address)
     struct desk d;
     struct msrv_listener *l = NULL;
     desk_init(&d);
-    assert_true(msrv_listen(d.msrv, "net", "::1", 0, &l) < 0);
-    assert_true(msrv_listen(d.msrv, "net", "localhost", 0, &l) < 0);
-    assert_true(msrv_listen(d.msrv, "net", "127.0.0.1", 70000, &l) < 0);
-    assert_true(msrv_listen(d.msrv, "net", "203.0.113.1", 0, &l) < 0);
+    assert_true(listen_at(d.msrv, "::1", 0, &l) < 0);
+    assert_true(listen_at(d.msrv, "localhost", 0, &l) < 0);
+    assert_true(listen_at(d.msrv, "127.0.0.1", 70000, &l) < 0);
+    assert_true(listen_at(d.msrv, "203.0.113.1", 0, &l) < 0);
     assert_null(l);
-    assert_int_equal(msrv_listen(d.msrv, "net", "127.0.0.1", 0, &l), 0);
+    struct msrv_place elsewhere = {.network = "net", .interface = "none", .address = "127.0.0.1"};
+    assert_true(msrv_listen(d.msrv, &elsewhere, &l) < 0);
+    assert_int_equal(listen_at(d.msrv, "127.0.0.1", 0, &l), 0);
     struct msrv_listener *other = NULL;
-    assert_true(msrv_listen(d.msrv, "net", "127.0.0.1", msrv_listener_port(l), &other) < 0);
+    assert_true(listen_at(d.msrv, "127.0.0.1", msrv_listener_port(l), &other) < 0);
     msrv_unlisten(l);
     desk_done(&d);
 }
