@@ -121,6 +121,14 @@ const struct uplink_interface_counters *uplink_metrics_get(const struct uplink_m
     return NULL;
 }
 
+uint64_t uplink_metrics_changes(const struct uplink_metrics *m)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < m->n; i++)
+        n += m->items[i].successes + m->items[i].failures + m->items[i].auth_failures;
+    return n;
+}
+
 /* Go's zero time stands for never. */
 static void write_time(struct buf *to, const char *name, int64_t wall_us)
 {

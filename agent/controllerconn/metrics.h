@@ -48,5 +48,7 @@ void uplink_metrics_auth_failure(struct uplink_metrics *m);
 /* NULL: nothing counted there. Valid until the next count. */
 const struct uplink_interface_counters *uplink_metrics_get(const struct uplink_metrics *m,
                                                            struct str interface);
+/* Grows with every count: what has not changed need not be written again. */
+uint64_t uplink_metrics_changes(const struct uplink_metrics *m);
 /* Appends the JSON object as EVE's services publish it, in the order of names. */
 void uplink_metrics_write(const struct uplink_metrics *m, struct buf *to);

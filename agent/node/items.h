@@ -22,6 +22,8 @@ bool items_bool(const struct items *i, const char *name);
 struct str items_text(const struct items *i, const char *name);
 enum items_tristate { ITEMS_NONE = 0, ITEMS_DISABLED = 1, ITEMS_ENABLED = 2 };
 enum items_tristate items_tristate(const struct items *i, const char *name);
+/* What the log of a service keeps, or sends to the controller: its own setting or the default. */
+struct str items_agent_level(const struct items *i, struct str agent, bool is_remote);
 
 /* Back to the defaults for all that the controller does not name, before its items are set (some
  * have another default then: debug.enable.usb). */

@@ -87,7 +87,7 @@ struct node_identity {
     struct str cert_pem;
     struct pki_key *key; /* NULL: not here */
     struct pki_cert *cert;
-    unsigned char cert_hash[SHA256_BYTES]; /* of the PEM, as envelopes name it */
+    unsigned char cert_hash[SHA256_BYTES]; /* of its DER, as the device's envelopes name it */
     struct uplink_tls *tls;
 };
 
@@ -101,7 +101,8 @@ struct node {
     struct uplink_trust *trust;
     bool is_simulated;
     struct str server;      /* `host[:port]` of the file, without newline */
-    struct str soft_serial; /* of the file, or of the machine; may be empty */
+    struct str serial;      /* the machine's; may be empty */
+    struct str soft_serial; /* of the file; may be empty */
     struct str user_agent;
     struct node_identity identity;   /* of the device: made at its first start when absent */
     struct node_identity onboarding; /* cert NULL: there is none */
@@ -122,7 +123,10 @@ int node_new(const struct node_options *o, struct node **ret, char **ret_error);
 void node_free(struct node *n);
 
 void node_watch(struct node *n, struct node_watch *w);
+/* Also of one that was never watched, if zeroed. */
 void node_unwatch(struct node_watch *w);
+/* Reads the file `server` again. Negative errno: it cannot be read, the old one stays. */
+int node_reread_server(struct node *n);
 
 /* ---- files ------------------------------------------------------------------------------------
  */
@@ -136,6 +140,8 @@ int node_file_read(const struct node *n, enum node_directory d, struct str name,
 /* Whole or not at all, with its directories; on disk before it returns (but for a simulated
  * node). */
 int node_file_write(struct node *n, enum node_directory d, struct str name, struct str content);
+/* The same, and what was there before becomes `<name>.bak`: one of the two is whole at any time. */
+int node_file_replace(struct node *n, enum node_directory d, struct str name, struct str content);
 /* 0 also when it was not there. */
 int node_file_remove(struct node *n, enum node_directory d, struct str name);
 

@@ -190,7 +190,8 @@ struct str envelope_seal(struct arena *a, const struct envelope_signer *s, struc
     size_t n = 1 + varint_bytes(n_body) + n_body /* the payload in its body */
                + 2                               /* the algorithm */
                + 2 + ENVELOPE_HASH_BYTES         /* the hash */
-               + 2 + PKI_RAW_SIGNATURE_BYTES;    /* the signature */
+               + 2 + PKI_RAW_SIGNATURE_BYTES     /* the signature */
+               + (s->sender_cert.n ? 1 + varint_bytes(s->sender_cert.n) + s->sender_cert.n : 0);
     unsigned char signature[PKI_RAW_SIGNATURE_BYTES];
     if (pki_sign_raw(s->key, payload, signature) < 0)
         return STR_NONE;
@@ -200,6 +201,8 @@ struct str envelope_seal(struct arena *a, const struct envelope_signer *s, struc
     *to++ = (unsigned char) TAG(FIELD_ALGORITHM, WIRE_VARINT);
     *to++ = ALGORITHM_SHA256_32BYTES;
     to = put_bytes(to, FIELD_HASH, s->cert_hash, sizeof(s->cert_hash));
-    (void) put_bytes(to, FIELD_SIGNATURE, signature, sizeof(signature));
+    to = put_bytes(to, FIELD_SIGNATURE, signature, sizeof(signature));
+    if (s->sender_cert.n)
+        (void) put_bytes(to, FIELD_CERT, s->sender_cert.p, s->sender_cert.n);
     return str_range((char *) begin, n);
 }

@@ -32,6 +32,7 @@ int envelope_verify(const struct envelope *e, const struct pki_public *key);
 struct envelope_signer {
     const struct pki_key *key;
     unsigned char cert_hash[ENVELOPE_HASH_BYTES];
+    struct str sender_cert; /* base64 text of PEM, as a registration carries; absent: none */
 };
 /* An AuthContainer of the payload; NULL p: signing failed. From any thread. */
 struct str envelope_seal(struct arena *a, const struct envelope_signer *s, struct str payload);
