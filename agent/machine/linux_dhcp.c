@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine's own DHCP client, one for each port, started again when it ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "machine/linux_internal.h"
+
+#define RESTART_MS 10000
+#define MAX_ARGUMENTS 8
+
+/* In the foreground, so that it is ours to end. NULL stands for the interface. */
+static const struct program {
+    const char *arguments[MAX_ARGUMENTS];
+    size_t n;
+} programs[] = {
+    {{"dhcpcd", "-B", "-q", NULL}, 4},
+    {{"udhcpc", "-f", "-R", "-i", NULL}, 5},
+    {{"dhclient", "-d", "-q", NULL}, 4},
+};
+
+struct linux_dhcp {
+    struct machine_linux *machine;
+    char *interface;
+    const struct program *program;
+    pid_t pid; /* 0: none runs */
+    int pidfd;
+    struct loop_fd *watch;
+    struct loop_timer *again;
+};
+
+static bool is_installed(const char *program)
+{
+    static const char *const directories[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin",
+                                              "/usr/local/sbin"};
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(directories); i++)
+        if (access(arena_printf(a, "%s/%s", directories[i], program).p, X_OK) == 0)
+            return true;
+    return false;
+}
+
+static const struct program *find_program(void)
+{
+    for (size_t i = 0; i < N_ELEMENTS(programs); i++)
+        if (is_installed(programs[i].arguments[0]))
+            return &programs[i];
+    return NULL;
+}
+
+static int spawn(struct linux_dhcp *d)
+{
+    extern char **environ;
+    char *arguments[MAX_ARGUMENTS + 1] = {0};
+    for (size_t i = 0; i < d->program->n; i++) {
+        const char *given = d->program->arguments[i];
+        arguments[i] = given ? (char *) (uintptr_t) given : d->interface;
+    }
+    posix_spawn_file_actions_t files;
+    (void) posix_spawn_file_actions_init(&files);
+    (void) posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    (void) posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    int r = posix_spawnp(&d->pid, arguments[0], &files, NULL, arguments, environ);
+    (void) posix_spawn_file_actions_destroy(&files);
+    if (r)
+        d->pid = 0;
+    return -r;
+}
+
+static void on_pidfd_closed(void *arg)
+{
+    (void) close((int) (intptr_t) arg);
+}
+
+static void forget_process(struct linux_dhcp *d)
+{
+    if (d->watch)
+        loop_fd_free(TAKE(d->watch), on_pidfd_closed, (void *) (intptr_t) d->pidfd);
+    else if (d->pidfd >= 0)
+        (void) close(d->pidfd);
+    d->pidfd = -1;
+    d->pid = 0;
+}
+
+static void on_exit_of(void *arg, unsigned ready)
+{
+    struct linux_dhcp *d = arg;
+    (void) ready;
+    if (waitpid(d->pid, NULL, WNOHANG) != d->pid)
+        return;
+    log_warning("the DHCP client has ended; starting it again",
+                LOG_TEXT("interface", d->interface));
+    forget_process(d);
+    loop_timer_start(d->again, RESTART_MS, 0);
+}
+
+static void run(void *arg)
+{
+    struct linux_dhcp *d = arg;
+    int r = spawn(d);
+    if (r == 0) {
+        d->pidfd = (int) syscall(SYS_pidfd_open, d->pid, 0);
+        d->watch = d->pidfd < 0 ? NULL : loop_fd_new(d->machine->loop, d->pidfd, on_exit_of, d);
+        if (d->watch)
+            loop_fd_watch(d->watch, LOOP_READABLE);
+        return;
+    }
+    log_warning("the DHCP client does not start; trying again", LOG_TEXT("interface", d->interface),
+                LOG_ERRNO(r));
+    loop_timer_start(d->again, RESTART_MS, 0);
+}
+
+int linux_dhcp_new(struct machine_linux *m, const char *interface, struct linux_dhcp **ret)
+{
+    const struct program *program = find_program();
+    if (!program)
+        return -ENOENT;
+    struct linux_dhcp *d = NEW(struct linux_dhcp);
+    *d = (struct linux_dhcp){
+        .machine = m, .interface = mem_strdup(interface), .program = program, .pidfd = -1};
+    d->again = loop_timer_new(m->loop, run, d);
+    run(d);
+    *ret = d;
+    return 0;
+}
+
+void linux_dhcp_free(struct linux_dhcp *d)
+{
+    if (!d)
+        return;
+    if (d->pid) {
+        (void) kill(d->pid, SIGTERM);
+        /* It ends at once; a zombie would not. */
+        for (unsigned i = 0; i < 100 && waitpid(d->pid, NULL, WNOHANG) == 0; i++)
+            (void) usleep(1000);
+    }
+    forget_process(d);
+    loop_timer_free(d->again);
+    mem_free(d->interface);
+    mem_free(d);
+}
