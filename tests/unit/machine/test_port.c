@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interfaces in a network namespace of the test's own. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loop/loop.h"
+#include "machine/machine.h"
+#include "test.h"
+
+struct world {
+    char root[64];
+    struct loop *loop;
+    struct machine *machine;
+    unsigned n_told;
+};
+
+static void run(const char *command)
+{
+    if (system(command) != 0)
+        fail_msg("%s", command);
+}
+
+static void on_network(void *arg)
+{
+    struct world *w = arg;
+    w->n_told++;
+    loop_stop(w->loop);
+}
+
+static void put_resolvers(const struct world *w, const char *text)
+{
+    char path[128];
+    (void) snprintf(path, sizeof(path), "%s/etc/resolv.conf", w->root);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* False: this process may not. */
+static bool begin(struct world *w)
+{
+    *w = (struct world){.root = "/tmp/machine.XXXXXX"};
+    if (unshare(CLONE_NEWNET) < 0)
+        return false;
+    run("ip link set lo up && ip link add eth5 type veth peer name far5 && ip link set far5 up");
+    assert_non_null(mkdtemp(w->root));
+    char etc[128];
+    (void) snprintf(etc, sizeof(etc), "%s/etc", w->root);
+    assert_int_equal(mkdir(etc, 0755), 0);
+    put_resolvers(w,
+                  "# none\nnameserver 192.0.2.53\nnameserver  2001:db8::53\nsearch site.example\n");
+    w->loop = loop_new();
+    struct machine_linux_options o = {
+        .loop = w->loop, .clock = &clock_system, .root = w->root, .changes_network = true};
+    assert_int_equal(machine_linux_new(&o, &w->machine), 0);
+    return true;
+}
+
+static void end(struct world *w)
+{
+    machine_free(w->machine);
+    loop_settle(w->loop);
+    loop_free(w->loop);
+    char command[128];
+    (void) snprintf(command, sizeof(command), "rm -rf %s", w->root);
+    run(command);
+}
+
+static struct machine_interface interface_of(struct world *w, struct arena *a, const char *name)
+{
+    struct machine_interface *list;
+    size_t n;
+    assert_int_equal(w->machine->functions->interfaces(w->machine, a, &list, &n), 0);
+    for (size_t i = 0; i < n; i++)
+        if (str_is(list[i].name, name))
+            return list[i];
+    fail_msg("no interface %s", name);
+    abort();
+}
+
+static const struct machine_port plan = {
+    .interface = STR("eth5"),
+    .dhcp = MACHINE_STATIC,
+    .address = {STR("192.0.2.7"), 24},
+    .router = STR("192.0.2.1"),
+    .mtu = 1400,
+};
+
+TEST(static_port_has_address_router_and_mtu)
+{
+    struct world w;
+    if (!begin(&w))
+        skip();
+    ARENA_AUTO a = arena_new();
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &plan), 0);
+    struct machine_interface i = interface_of(&w, a, "eth5");
+    assert_true(i.is_up && i.is_ethernet && !i.is_loopback);
+    assert_int_equal(i.mtu, 1400);
+    assert_str(i.addresses[0].text, "192.0.2.7");
+    assert_int_equal(i.addresses[0].prefix_bits, 24);
+    assert_int_equal(i.n_routers, 1);
+    assert_str(i.routers[0], "192.0.2.1");
+    assert_int_equal(i.n_dns_servers, 2);
+    assert_str(i.dns_servers[1], "2001:db8::53");
+    assert_str(i.domain, "site.example");
+    run("ip rule show | grep -q 'from 192.0.2.7 lookup'");
+    end(&w);
+}
+
+TEST(applying_it_again_changes_nothing_and_another_replaces_it)
+{
+    struct world w;
+    if (!begin(&w))
+        skip();
+    ARENA_AUTO a = arena_new();
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &plan), 0);
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &plan), 0);
+    run("test $(ip rule show | grep -c 'from 192.0.2.7 lookup') = 1");
+    static const struct str dns[] = {STR("198.51.100.53")};
+    struct machine_port other = plan;
+    other.address = (struct machine_address){STR("198.51.100.9"), 25};
+    other.router = STR("198.51.100.1");
+    other.dns_servers = dns;
+    other.n_dns_servers = 1;
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &other), 0);
+    struct machine_interface i = interface_of(&w, a, "eth5");
+    size_t n_ipv4 = 0;
+    for (size_t at = 0; at < i.n_addresses; at++)
+        n_ipv4 += str_find(i.addresses[at].text, ':') < 0;
+    assert_int_equal(n_ipv4, 1);
+    assert_str(i.addresses[0].text, "198.51.100.9");
+    assert_int_equal(i.n_routers, 1);
+    assert_str(i.routers[0], "198.51.100.1");
+    assert_int_equal(i.n_dns_servers, 1);
+    assert_str(i.dns_servers[0], "198.51.100.53");
+    run("! ip rule show | grep -q 'from 192.0.2.7 lookup'");
+    end(&w);
+}
+
+TEST(bad_plans_are_refused)
+{
+    struct world w;
+    if (!begin(&w))
+        skip();
+    struct machine_port bad = plan;
+    bad.interface = STR("eth77");
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &bad), -ENODEV);
+    bad = plan;
+    bad.address.text = STR("192.0.2.400");
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &bad), -EINVAL);
+    bad = plan;
+    bad.address.prefix_bits = 33;
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &bad), -EINVAL);
+    bad = plan;
+    bad.router = STR("nowhere");
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &bad), -EINVAL);
+    end(&w);
+}
+
+TEST(changes_of_addresses_and_resolvers_are_told)
+{
+    struct world w;
+    if (!begin(&w))
+        skip();
+    w.machine->functions->watch_network(w.machine, on_network, &w);
+    run("ip link set eth5 up && ip addr add 203.0.113.5/24 dev eth5");
+    loop_run(w.loop);
+    assert_int_equal(w.n_told, 1);
+    put_resolvers(&w, "nameserver 203.0.113.53\n");
+    while (w.n_told < 2)
+        loop_run(w.loop);
+    ARENA_AUTO a = arena_new();
+    struct machine_interface i = interface_of(&w, a, "eth5");
+    assert_str(i.addresses[0].text, "203.0.113.5");
+    assert_int_equal(i.n_dns_servers, 1);
+    end(&w);
+}
