@@ -3,7 +3,7 @@
  * in. */
 #pragma once
 
-#include "options.h"
+#include "cli/options.h"
 
 extern const struct option_spec device_media_options[];
 int device_media_command(const struct options *o);

@@ -11,7 +11,7 @@
 #include "device/onboarding.h"
 #include "device/server.h"
 #include "fleet/fleet.h"
-#include "options.h"
+#include "cli/options.h"
 #include "preview/preview.h"
 #include "reading/reading.h"
 

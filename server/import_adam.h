@@ -2,7 +2,7 @@
 /* `seth import-adam`: takes over what Adam has stored, while neither of the two servers runs. */
 #pragma once
 
-#include "options.h"
+#include "cli/options.h"
 
 extern const struct option_spec import_adam_options[];
 int import_adam_command(const struct options *o);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "identity.h"
-#include "options.h"
+#include "cli/options.h"
 
 struct kubeconfig {
     const char *server;                  /* "https://127.0.0.1:6443" */

@@ -56,14 +56,7 @@ static int restore(const struct options *o)
     return finish(r, error);
 }
 
-static int version(const struct options *o)
-{
-    (void) o;
-    printf("seth %s\n", SETH_VERSION);
-    return EXIT_SUCCESS;
-}
-
-const struct command commands[] = {
+static const struct command commands[] = {
     {"server", "", "run the API server", serve_options, serve},
     {"kubeconfig", "", "write a kubeconfig for a user", kubeconfig_options, kubeconfig_command},
     {"backup", " FILE",
@@ -85,49 +78,29 @@ const struct command commands[] = {
      import_adam_options, import_adam_command},
     {"health", "", "ask the server of this data directory whether it is ready", data_options,
      health_command},
-    {"version", "", "print the version", data_options, version},
+    {"version", "", "print the version", data_options, version_command},
     {"completion", " [COMMAND]", "print what may follow, for shells", data_options,
      completion_command},
     {"man", "", "print the manual page", data_options, manual_command},
     {0},
 };
 
-static bool is_option(struct str name)
-{
-    for (const struct command *c = commands; c->name; c++)
-        for (const struct option_spec *o = c->options; o->name; o++)
-            if (str_is(name, o->name))
-                return true;
-    return false;
-}
-
-static int help(FILE *to)
-{
-    fprintf(to, "seth, the controller for fleets of EVE devices.\n\nUsage: seth COMMAND "
-                "[options]\n\nCommands:\n");
-    for (const struct command *c = commands; c->name; c++)
-        fprintf(to, "  %-13s %s\n", c->name, c->help);
-    fprintf(to, "\n`seth COMMAND --help` lists its options.\n");
-    return to == stdout ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+static const struct program seth = {
+    .name = "seth",
+    .title = "the controller for fleets of EVE devices",
+    .description =
+        "A server of the Kubernetes API over an embedded store, and the commands that look after "
+        "it.\nEvery option may also be set in the environment, as\n"
+        ".B SETH_NAME_OF_OPTION\n(upper case, underscores), or in the YAML file of\n"
+        ".BR \\-\\-config .\nA flag beats the environment, which beats the file.\n",
+    .files = ".TP\n.I /var/lib/seth\nthe data directory: objects.db, pki/, admin.kubeconfig\n"
+             ".TP\n.I /etc/seth/seth.yaml\noptions of the service\n",
+    .signals = ".TP\n.B SIGTERM\nends the server: it becomes unready, lets requests finish, ends "
+               "watches.\n.TP\n.B SIGHUP\nreads certificates, tokens and policies again.\n",
+    .commands = commands,
+};
 
 int main(int argc, char **argv)
 {
-    if (argc < 2)
-        return help(stderr);
-    if (str_is(str_of(argv[1]), "--help") || str_is(str_of(argv[1]), "-h") ||
-        str_is(str_of(argv[1]), "help"))
-        return help(stdout);
-    for (const struct command *c = commands; c->name; c++) {
-        if (!str_is(str_of(argv[1]), c->name))
-            continue;
-        ARENA_AUTO a = arena_new();
-        struct options options = {0};
-        struct str usage =
-            arena_printf(a, "seth %s [options]%s\n\n%s", c->name, c->arguments, c->help);
-        int r = options_parse(a, c->options, is_option, usage.p, argc - 2, argv + 2, &options);
-        return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : c->run(&options);
-    }
-    fprintf(stderr, "seth: unknown command '%s'\n\n", argv[1]);
-    return help(stderr);
+    return program_main(&seth, argc, argv);
 }

@@ -2,7 +2,7 @@
 /* `seth rotate-key`: a new key for the encrypted objects, all of them written again with it. */
 #pragma once
 
-#include "options.h"
+#include "cli/options.h"
 
 extern const struct option_spec rotate_options[];
 int rotate_key(const struct options *o);

@@ -2,7 +2,7 @@
 /* `seth rotate-certs`: new certificates for the controller; a server that runs takes them up. */
 #pragma once
 
-#include "options.h"
+#include "cli/options.h"
 
 extern const struct option_spec rotate_certs_options[];
 int rotate_certs_command(const struct options *o);

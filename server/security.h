@@ -11,7 +11,7 @@
 #include "api/token/token_issuer.h"
 #include "fetch/fetch.h"
 #include "loop/workers.h"
-#include "options.h"
+#include "cli/options.h"
 
 struct security {
     struct workers *workers;           /* for what waits on other servers */

@@ -2,7 +2,7 @@
 /* `seth server`: wires the parts together, runs them, takes them apart in order. */
 #pragma once
 
-#include "options.h"
+#include "cli/options.h"
 
 #define SERVE_MAX_THREADS 64
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "options.h"
+#include "cli/options.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "cli/program.h"
 #include "json/yaml.h"
 
 #define OPTIONS_FILE_MAX_BYTES ((size_t) 1024 * 1024)
@@ -27,11 +28,22 @@ static ptrdiff_t find_spec(const struct option_spec *specs, struct str name)
     return -1;
 }
 
-static void print_help(const struct option_spec *specs, const char *usage)
+/* SETH_<NAME> for seth, SETH_AGENT_<NAME> for seth-agent. */
+static struct str variable(struct arena *a, const struct program *program, const char *name)
 {
-    printf("Usage: %s\n\nOptions (also as SETH_<NAME> in the environment, or in the YAML file of "
-           "--config):\n",
-           usage);
+    char *text = arena_strz(a, arena_printf(a, "%s_%s", program->name, name));
+    for (char *p = text; *p; p++)
+        *p = *p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? (char) (*p - 'a' + 'A') : *p;
+    return str_of(text);
+}
+
+static void print_help(struct arena *a, const struct program *program,
+                       const struct option_spec *specs, const char *usage)
+{
+    printf("Usage: %s\n\nOptions (also as %s<NAME> in the environment", usage,
+           variable(a, program, "").p);
+    printf("%s):\n",
+           find_spec(specs, STR("config")) < 0 ? "" : ", or in the YAML file of --config");
     for (const struct option_spec *s = specs; s->name; s++) {
         printf("  --%-24s %s", s->name, s->help);
         if (s->fallback && s->fallback[0])
@@ -41,9 +53,10 @@ static void print_help(const struct option_spec *specs, const char *usage)
     printf("  --%-24s %s\n", "help", "this text");
 }
 
-static int complain(const char *what, struct str name)
+static int complain(const struct options *o, const char *what, struct str name)
 {
-    fprintf(stderr, "seth: %s '%.*s'; --help lists the options\n", what, STR_ARG(name));
+    fprintf(stderr, "%s: %s '%.*s'; --help lists the options\n", o->program->name, what,
+            STR_ARG(name));
     return -EINVAL;
 }
 
@@ -53,8 +66,8 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
     int64_t number = 0;
     if (s->type == OPTION_INT &&
         (str_to_i64(value, &number) < 0 || number < s->min || (s->max && number > s->max))) {
-        fprintf(stderr, "seth: --%s: '%.*s' is no number between %" PRId64 " and %" PRId64 "\n",
-                s->name, STR_ARG(value), s->min, s->max);
+        fprintf(stderr, "%s: --%s: '%.*s' is no number between %" PRId64 " and %" PRId64 "\n",
+                o->program->name, s->name, STR_ARG(value), s->min, s->max);
         return -EINVAL;
     }
     /* What a flag says stands instead of the file's and the default; once more, beside it. */
@@ -65,21 +78,18 @@ static int set_value(struct arena *a, struct options *o, size_t at, struct str v
     return 0;
 }
 
-static void set_environment(struct arena *a, struct options *o)
+static int set_environment(struct arena *a, struct options *o)
 {
     for (size_t i = 0; o->specs[i].name; i++) {
         if (o->specs[i].type == OPTION_ACTION)
             continue;
-        BUF_AUTO name = {0};
-        buf_printf(&name, "SETH_%s", o->specs[i].name);
-        for (size_t k = 0; k < name.n; k++)
-            name.p[k] = name.p[k] == '-'                       ? '_'
-                        : name.p[k] >= 'a' && name.p[k] <= 'z' ? (char) (name.p[k] - 'a' + 'A')
-                                                               : name.p[k];
-        const char *value = getenv(name.p);
-        if (value)
-            o->values[i] = arena_strz(a, str_of(value));
+        const char *value = getenv(variable(a, o->program, o->specs[i].name).p);
+        o->is_given[i] = false;
+        int r = value ? set_value(a, o, i, str_of(value)) : 0;
+        if (r < 0)
+            return r;
     }
+    return 0;
 }
 
 static int read_file(const char *path, struct buf *ret)
@@ -110,28 +120,27 @@ static struct str scalar_text(struct arena *a, const struct json *v)
     return arena_str(a, buf_str(&b));
 }
 
-static int set_file(struct arena *a, struct options *o, const char *path,
-                    bool (*is_known)(struct str name))
+static int set_file(struct arena *a, struct options *o, const char *path)
 {
     BUF_AUTO text = {0};
     struct json_parse_result parsed = {0};
     int r = read_file(path, &text);
     if (r < 0) {
-        fprintf(stderr, "seth: --config: cannot read %s: %s\n", path, strerror(-r));
+        fprintf(stderr, "%s: --config: cannot read %s: %s\n", o->program->name, path, strerror(-r));
         return r;
     }
     if (yaml_parse(a, buf_str(&text), &parsed) < 0 || !json_is(parsed.value, JSON_OBJECT)) {
-        fprintf(stderr, "seth: --config: %s is no YAML map of options: %.*s\n", path,
-                STR_ARG(parsed.error));
+        fprintf(stderr, "%s: --config: %s is no YAML map of options: %.*s\n", o->program->name,
+                path, STR_ARG(parsed.error));
         return -EINVAL;
     }
     JSON_FOR_EACH_MEMBER (parsed.value, m) {
         ptrdiff_t at = find_spec(o->specs, json_str(&m->key));
-        if ((at < 0 && is_known(json_str(&m->key))) ||
+        if ((at < 0 && program_knows(o->program, json_str(&m->key))) ||
             (at >= 0 && o->specs[at].type == OPTION_ACTION))
             continue; /* another command's */
         if (at < 0)
-            return complain("the configuration file has an unknown option", json_str(&m->key));
+            return complain(o, "the configuration file has an unknown option", json_str(&m->key));
         r = set_value(a, o, (size_t) at, scalar_text(a, &m->value));
         if (r < 0)
             return r;
@@ -155,12 +164,12 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
         struct str name = equals < 0 ? arg : str_sub(arg, 0, (size_t) equals);
         ptrdiff_t at = find_spec(o->specs, name);
         if (at < 0)
-            return complain("unknown option", str_of(argv[i]));
+            return complain(o, "unknown option", str_of(argv[i]));
         bool is_action = o->specs[at].type == OPTION_ACTION;
         if (is_action && equals >= 0)
-            return complain("there is no value for", name);
+            return complain(o, "there is no value for", name);
         if (!is_action && equals < 0 && i + 1 >= argc)
-            return complain("a value is missing behind", str_of(argv[i]));
+            return complain(o, "a value is missing behind", str_of(argv[i]));
         struct str value = is_action    ? STR("true")
                            : equals < 0 ? str_of(argv[++i])
                                         : str_from(arg, (size_t) equals + 1);
@@ -174,17 +183,16 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
     return 0;
 }
 
-int options_parse(struct arena *a, const struct option_spec *specs,
-                  bool (*is_known)(struct str name), const char *usage, int argc, char **argv,
-                  struct options *ret)
+int options_parse(struct arena *a, const struct program *program, const struct option_spec *specs,
+                  const char *usage, int argc, char **argv, struct options *ret)
 {
     for (int i = 0; i < argc; i++) {
         if (str_is(str_of(argv[i]), "--help") || str_is(str_of(argv[i]), "-h")) {
-            print_help(specs, usage);
+            print_help(a, program, specs, usage);
             return 1;
         }
     }
-    struct options o = {.specs = specs};
+    struct options o = {.program = program, .specs = specs};
     size_t n = n_specs(specs);
     o.values = ARENA_ARRAY(a, const char *, n + 1);
     o.is_given = ARENA_ARRAY(a, bool, n + 1);
@@ -192,13 +200,14 @@ int options_parse(struct arena *a, const struct option_spec *specs,
         o.values[i] = specs[i].fallback;
     ptrdiff_t config = find_spec(specs, STR("config"));
     int r = walk_flags(a, &o, argc, argv, true);
-    const char *from_environment = getenv("SETH_CONFIG");
+    const char *from_environment = getenv(variable(a, program, "config").p);
     const char *path = config >= 0 && o.values[config] ? o.values[config] : from_environment;
     if (r == 0 && config >= 0 && path && path[0])
-        r = set_file(a, &o, path, is_known);
+        r = set_file(a, &o, path);
+    if (r == 0)
+        r = set_environment(a, &o);
     if (r < 0)
         return r;
-    set_environment(a, &o);
     memset(o.is_given, 0, n * sizeof(*o.is_given));
     r = walk_flags(a, &o, argc, argv, false);
     *ret = o;

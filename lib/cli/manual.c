@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "commands.h"
+#include "cli/program.h"
 
-static const struct command *find(const char *name)
+static const struct command *find(const struct program *p, const char *name)
 {
-    for (const struct command *c = commands; c->name; c++)
+    for (const struct command *c = p->commands; c->name; c++)
         if (str_is(str_of(name), c->name))
             return c;
     return NULL;
@@ -15,9 +15,9 @@ static const struct command *find(const char *name)
 
 int completion_command(const struct options *o)
 {
-    const struct command *c = o->n_rest ? find(o->rest[0]) : NULL;
+    const struct command *c = o->n_rest ? find(o->program, o->rest[0]) : NULL;
     if (o->n_rest == 0)
-        for (c = commands; c->name; c++)
+        for (c = o->program->commands; c->name; c++)
             printf("%s\n", c->name);
     else if (c) {
         for (const struct option_spec *s = c->options; s->name; s++)
@@ -56,9 +56,11 @@ static void put_option(const struct option_spec *s)
     printf("\n");
 }
 
-static void put_command(const struct command *c)
+static void put_command(const struct program *p, const struct command *c)
 {
-    printf(".SS \"seth ");
+    printf(".SS \"");
+    put(p->name);
+    printf(" ");
     put(c->name);
     printf("%s\"\n\\&", c->arguments);
     put(c->help);
@@ -67,25 +69,25 @@ static void put_command(const struct command *c)
         put_option(s);
 }
 
+static void put_head(const struct program *p)
+{
+    printf(".TH ");
+    for (const char *c = p->name; *c; c++)
+        (void) putchar(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c);
+    printf(" 8 \"\" \"%s %s\" \"System Administration\"\n.SH NAME\n", p->name, SETH_VERSION);
+    put(p->name);
+    printf(" \\- %s\n.SH SYNOPSIS\n.B ", p->title);
+    put(p->name);
+    printf("\n.I COMMAND\n[options]\n.SH DESCRIPTION\n%s", p->description);
+}
+
 int manual_command(const struct options *o)
 {
-    (void) o;
-    printf(
-        ".TH SETH 8 \"\" \"seth %s\" \"System Administration\"\n"
-        ".SH NAME\nseth \\- the controller for fleets of EVE devices\n"
-        ".SH SYNOPSIS\n.B seth\n.I COMMAND\n[options]\n"
-        ".SH DESCRIPTION\nA server of the Kubernetes API over an embedded store, and the commands "
-        "that look after it.\nEvery option may also be set in the environment, as\n"
-        ".B SETH_NAME_OF_OPTION\n(upper case, underscores), or in the YAML file of\n"
-        ".BR \\-\\-config .\nA flag beats the environment, which beats the file.\n"
-        ".SH COMMANDS\n",
-        SETH_VERSION);
-    for (const struct command *c = commands; c->name; c++)
-        put_command(c);
-    printf(
-        ".SH FILES\n.TP\n.I /var/lib/seth\nthe data directory: objects.db, pki/, "
-        "admin.kubeconfig\n.TP\n.I /etc/seth/seth.yaml\noptions of the service\n"
-        ".SH SIGNALS\n.TP\n.B SIGTERM\nends the server: it becomes unready, lets requests finish, "
-        "ends watches.\n.TP\n.B SIGHUP\nreads certificates, tokens and policies again.\n");
+    const struct program *p = o->program;
+    put_head(p);
+    printf(".SH COMMANDS\n");
+    for (const struct command *c = p->commands; c->name; c++)
+        put_command(p, c);
+    printf(".SH FILES\n%s.SH SIGNALS\n%s", p->files, p->signals);
     return EXIT_SUCCESS;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a command: one table with default and help; a flag beats the environment
- * (SETH_<NAME>), which beats the file given by
- * --config (YAML, names as keys), which beats the default. */
+ * (SETH_<NAME>, by the name of the program), which beats the file given by --config (YAML, names as
+ * keys), which beats the default. */
 #pragma once
 
 #include "base/arena.h"
@@ -21,7 +21,10 @@ struct option_spec {
     int64_t min, max; /* of OPTION_INT */
 };
 
+struct program;
+
 struct options {
+    const struct program *program;
     const struct option_spec *specs; /* ends with an entry without a name */
     const char **values;             /* one per spec, in the arena; NULL: not set and no default */
     bool *is_given;                  /* by the layer that is being read */
@@ -30,11 +33,10 @@ struct options {
 };
 
 /* Prints what is wrong to stderr and returns -EINVAL; --help prints the help to stdout and
- * returns 1. One file serves all commands: names in it that is_known() are another's and are
+ * returns 1. One file serves all commands of the program: names in it that another knows are
  * skipped. */
-int options_parse(struct arena *a, const struct option_spec *specs,
-                  bool (*is_known)(struct str name), const char *usage, int argc, char **argv,
-                  struct options *ret);
+int options_parse(struct arena *a, const struct program *program, const struct option_spec *specs,
+                  const char *usage, int argc, char **argv, struct options *ret);
 const char *option_text(const struct options *o, const char *name);
 int64_t option_int(const struct options *o, const char *name);
 bool option_is_given(const struct options *o, const char *action);
