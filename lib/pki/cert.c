@@ -73,6 +73,17 @@ struct str pki_cert_der(struct arena *a, const struct pki_cert *c)
     return str_range((char *) der, (size_t) n);
 }
 
+struct str pki_cert_public_der(struct arena *a, const struct pki_cert *c)
+{
+    const X509_PUBKEY *key = X509_get_X509_PUBKEY(c->x509);
+    int n = i2d_X509_PUBKEY(key, NULL);
+    assert(n > 0);
+    unsigned char *der = arena_alloc(a, (size_t) n), *end = der;
+    n = i2d_X509_PUBKEY(key, &end);
+    assert(n == end - der);
+    return str_range((char *) der, (size_t) n);
+}
+
 void pki_cert_fingerprint(const struct pki_cert *c, unsigned char out[SHA256_BYTES])
 {
     ARENA_AUTO a = arena_new();

@@ -108,27 +108,43 @@ static bool add_extensions(X509 *x, const X509 *issuer, const struct pki_cert_op
                                         : "critical,digitalSignature") &&
            (!extended || pki_issue_extension(x, issuer, NID_ext_key_usage, extended)) &&
            pki_issue_extension(x, issuer, NID_subject_key_identifier, "hash") &&
-           pki_issue_extension(x, issuer, NID_authority_key_identifier, "keyid:always") &&
+           (X509_get_ext_by_NID(issuer, NID_subject_key_identifier, -1) < 0 ||
+            pki_issue_extension(x, issuer, NID_authority_key_identifier, "keyid:always")) &&
            add_names(x, o);
 }
 
-static bool fill(X509 *x, const struct pki_cert_options *o, const struct pki_key *key,
-                 const X509 *issuer)
+static bool fill(X509 *x, const struct pki_cert_options *o, EVP_PKEY *key, const X509 *issuer)
 {
     return X509_set_version(x, X509_VERSION_3) && pki_issue_serial(x) && set_validity(x, o) &&
            set_subject(x, o) && X509_set_issuer_name(x, X509_get_subject_name(issuer)) &&
-           X509_set_pubkey(x, key->pkey) && add_extensions(x, issuer, o);
+           X509_set_pubkey(x, key) && add_extensions(x, issuer, o);
+}
+
+static struct pki_cert *issue(const struct pki_cert_options *o, EVP_PKEY *key,
+                              const struct pki_cert *issuer, EVP_PKEY *signer)
+{
+    X509_AUTO *x = X509_new();
+    if (!x || !fill(x, o, key, issuer ? issuer->x509 : x) || !X509_sign(x, signer, EVP_sha256())) {
+        (void) pki_openssl_error(NULL);
+        return NULL;
+    }
+    return pki_cert_of_x509(x);
 }
 
 struct pki_cert *pki_cert_new(const struct pki_cert_options *o, const struct pki_key *key,
                               const struct pki_cert *issuer, const struct pki_key *issuer_key)
 {
-    X509_AUTO *x = X509_new();
-    const struct pki_key *signer = issuer ? issuer_key : key;
-    if (!x || !fill(x, o, key, issuer ? issuer->x509 : x) ||
-        !X509_sign(x, signer->pkey, EVP_sha256())) {
+    return issue(o, key->pkey, issuer, issuer ? issuer_key->pkey : key->pkey);
+}
+
+struct pki_cert *pki_cert_new_for(const struct pki_cert_options *o, struct str public_der,
+                                  const struct pki_cert *issuer, const struct pki_key *issuer_key)
+{
+    const unsigned char *p = (const unsigned char *) public_der.p;
+    EVP_PKEY_AUTO *key = d2i_PUBKEY(NULL, &p, (long) public_der.n);
+    if (!key || p != (const unsigned char *) public_der.p + public_der.n) {
         (void) pki_openssl_error(NULL);
         return NULL;
     }
-    return pki_cert_of_x509(x);
+    return issue(o, key, issuer, issuer_key->pkey);
 }

@@ -44,6 +44,10 @@ struct pki_cert_options {
  * organization: 1 to 64 characters of UTF-8). */
 struct pki_cert *pki_cert_new(const struct pki_cert_options *o, const struct pki_key *key,
                               const struct pki_cert *issuer, const struct pki_key *issuer_key);
+/* For a key that somebody else has, such as a TPM: its SubjectPublicKeyInfo. NULL also when it is
+ * none. */
+struct pki_cert *pki_cert_new_for(const struct pki_cert_options *o, struct str public_der,
+                                  const struct pki_cert *issuer, const struct pki_key *issuer_key);
 int pki_cert_load(const char *path, struct pki_cert **ret_cert);
 int pki_cert_parse(struct str pem_or_der, struct pki_cert **ret_cert);
 int pki_cert_save(const struct pki_cert *c, const char *path);
@@ -82,6 +86,9 @@ void pki_aes256_cfb(bool encrypt, const unsigned char key[32], const unsigned ch
                     const void *in, size_t n, void *out);
 
 struct str pki_cert_der(struct arena *a, const struct pki_cert *c);
+/* The key it is for: SubjectPublicKeyInfo, also of kinds that pki_cert_public() does not take. On
+ * P-256 it ends with X and Y. */
+struct str pki_cert_public_der(struct arena *a, const struct pki_cert *c);
 /* SHA-256 of the DER. */
 void pki_cert_fingerprint(const struct pki_cert *c, unsigned char out[SHA256_BYTES]);
 int64_t pki_cert_not_before(const struct pki_cert *c);

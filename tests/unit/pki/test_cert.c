@@ -133,6 +133,24 @@ TEST(an_issued_certificate_verifies_for_its_purpose_alone)
     authority_done(&other);
 }
 
+TEST(a_certificate_is_made_for_a_public_key_alone)
+{
+    ARENA_AUTO arena = arena_new();
+    struct authority a = authority_new();
+    CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
+    CLEANUP(pki_cert_freep) struct pki_cert *server = server_cert(&a, key);
+    const struct str der = pki_cert_public_der(arena, server);
+    struct pki_cert_options o = {.common_name = STR("of a TPM"), .valid_days = 1};
+    CLEANUP(pki_cert_freep) struct pki_cert *made = pki_cert_new_for(&o, der, a.cert, a.key);
+    assert_non_null(made);
+    assert_true(str_eq(pki_cert_public_der(arena, made), der));
+    assert_true(pki_cert_is_signed_by(made, a.cert));
+    assert_null(pki_cert_new_for(&o, str_sub(der, 0, der.n - 1), a.cert, a.key));
+    const struct str more[] = {der, STR("+")};
+    assert_null(pki_cert_new_for(&o, arena_join(arena, more, N_ELEMENTS(more)), a.cert, a.key));
+    authority_done(&a);
+}
+
 TEST(a_leaf_cannot_issue)
 {
     struct authority a = authority_new();
