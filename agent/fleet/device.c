@@ -187,7 +187,7 @@ static int make_box(struct arena *a, struct fleet_device *d, char **ret_error)
                                      .is_simulated = true},
                             .make_runtime = make_runtime,
                             .make_arg = d,
-                            .collects_logs = true,
+                            .services = BOX_ALL & ~(1U << BOX_DIAG),
                             .starts_with_machine = true};
     for (size_t i = 0; i < N_ELEMENTS(parts); i++)
         o.node.directories[i] = arena_printf(a, "%s/%.*s/%s", g->root, STR_ARG(serial), parts[i]).p;
