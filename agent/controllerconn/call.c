@@ -245,6 +245,7 @@ static void on_fault(struct uplink_call *c, const struct uplink_reply *r)
     const struct uplink_verdict v = uplink_judge_fault(r->fault, c->proxy.n > 0);
     if (v.status != UPLINK_NONE)
         c->answer.status = v.status;
+    c->answer.is_no_name = c->answer.is_no_name || r->fault == UPLINK_FAULT_LOOKUP;
     if (r->fault != UPLINK_FAULT_NO_ADDRESS)
         add_words(c, usable_address(c), r->error);
     try_next_address(c);

@@ -75,6 +75,8 @@ static struct uplink_port read_port(struct arena *a, const struct json *v)
         .is_management = json_get_bool(v, STR("IsMgmt"), false),
         .is_l3 = json_get_bool(v, STR("IsL3Port"), false),
         .has_invalid_config = json_get_bool(v, STR("InvalidConfig"), false),
+        /* Of our own nim; EVE's routes by source address. */
+        .binds_device = json_get_bool(v, STR("BindsDevice"), false),
         .has_dhcp_none = json_get_int(v, STR("Dhcp"), 0) == DHCP_NONE,
         .blocked_reason = read_blocked(v),
         .domain = json_get_str(v, STR("DomainName")),

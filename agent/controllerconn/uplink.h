@@ -90,6 +90,7 @@ struct uplink_answer {
     struct str port;               /* that delivered, or answered */
     struct str words;              /* `send via eth0 with src IP 10.0.0.2: ...; ...` */
     bool is_no_address, is_no_dns; /* of a single port: why nothing could be sent */
+    bool is_no_name;               /* a name was asked for, and nobody knew it */
     bool is_dry_run;               /* it was only looked at */
 };
 

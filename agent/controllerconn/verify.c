@@ -91,10 +91,12 @@ static void on_answer(void *arg, const struct uplink_answer *a)
     }
     /* Of one without a DNS server that is worth a warning. */
     const bool has_words = !is_good || a->is_no_dns;
-    record(v, (struct uplink_verified_port){.is_recorded = is_recorded,
-                                            .is_good = is_good,
-                                            .is_dry_run = a->is_dry_run,
-                                            .words = has_words ? a->words : STR("")});
+    record(v, (struct uplink_verified_port){
+                  .is_recorded = is_recorded,
+                  .is_good = is_good,
+                  .is_dry_run = a->is_dry_run,
+                  .is_not_ready = !is_good && (a->is_no_address || a->is_no_dns || a->is_no_name),
+                  .words = has_words ? a->words : STR("")});
     look_at_next(v);
 }
 

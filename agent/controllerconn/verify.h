@@ -9,8 +9,9 @@ struct uplink_verified_port {
     struct str name;
     bool is_recorded; /* false: what was known of it before stays */
     bool is_good;
-    bool is_dry_run;  /* nothing was sent */
-    struct str words; /* what is wrong, or a warning on a good one */
+    bool is_dry_run;   /* nothing was sent */
+    bool is_not_ready; /* it has no address or DNS server yet, or names are not answered */
+    struct str words;  /* what is wrong, or a warning on a good one */
 };
 
 /* Valid during on_done. */

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One test of connectivity: proxy scripts of ports first, then a ping over the ports, and what all
+ * this says about the configuration in use. */
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "nim/nim_internal.h"
+
+static void look_for_script(struct nim *m);
+static void ask(struct nim *m);
+
+/* ---- findings ------------------------------------------------------------------------------ */
+
+static bool awaits_modem(const struct nim *m, struct arena *a, const struct dpc *d)
+{
+    bool has_modem = false;
+    for (size_t i = 0; i < d->n_ports; i++)
+        has_modem = has_modem || (d->ports[i].is_management && d->ports[i].is_cellular);
+    if (!has_modem)
+        return false;
+    const struct json *status = nim_modems(m, a);
+    int64_t of_us = 0;
+    return !str_is(json_get_str(status, STR("DPCKey")), d->key) ||
+           clock_parse(json_get_str(status, STR("DPCTimestamp")), &of_us) < 0 ||
+           of_us != d->priority_us;
+}
+
+static bool needs_no_dns(const struct nim *m)
+{
+    ARENA_AUTO a = arena_new();
+    struct uplink_url u;
+    return uplink_url_parse(uplink_url_complete(a, m->node->server), &u) == 0 &&
+           uplink_address_is_literal(u.host);
+}
+
+static void look_at_ports(struct nim *m, struct arena *a, const struct dpc *d,
+                          struct verifier_findings *f)
+{
+    struct machine *machine = m->node->machine;
+    struct machine_interface *list = NULL;
+    size_t n = 0;
+    (void) machine->functions->interfaces(machine, a, &list, &n);
+    const bool has_dns = needs_no_dns(m);
+    for (size_t i = 0; i < d->n_ports; i++) {
+        const struct dpc_port *p = &d->ports[i];
+        if (!dpc_port_is_management(d, p))
+            continue;
+        const bool is_there = status_find_interface(list, n, str_of(p->name)) != NULL;
+        const struct uplink_port *u = uplink_ports_find(m->test.ports, str_of(p->name));
+        const bool is_ready = u && uplink_port_has_address(u) && (has_dns || u->n_dns_servers > 0);
+        f->n_present += is_there;
+        f->n_missing += !is_there;
+        f->has_ip_and_dns = f->has_ip_and_dns || is_ready;
+    }
+}
+
+static struct verifier_findings look(struct nim *m, struct arena *a, const struct dpc *d)
+{
+    const struct nim_held held = nim_held(m, a, d);
+    struct verifier_findings f = {.is_assigned = held.is_assigned,
+                                  .is_held = held.is_held,
+                                  .awaits_modem = awaits_modem(m, a, d),
+                                  .words = held.words};
+    look_at_ports(m, a, d, &f);
+    return f;
+}
+
+/* ---- the end ------------------------------------------------------------------------------- */
+
+void nim_test_cancel(struct nim *m)
+{
+    struct nim_test *t = &m->test;
+    uplink_wpad_cancel(TAKE(t->wpad));
+    uplink_verify_cancel(TAKE(t->verify));
+    loop_undefer(m->node->loop, &t->next);
+    uplink_ports_unref(TAKE(t->ports));
+    t->is_under_way = false;
+}
+
+static void finish(struct nim *m, const struct verifier_findings *f)
+{
+    const bool is_stale = m->test.is_stale;
+    nim_test_cancel(m);
+    m->needs_status = m->needs_list = true;
+    if (is_stale && !f->is_reachable && !f->is_assigned)
+        m->verifier.wants_test = true; /* it was of a network that is no more */
+    else
+        verifier_take(&m->verifier, f);
+    nim_act(m);
+}
+
+static void fail(struct nim *m, struct str words)
+{
+    ARENA_AUTO a = arena_new();
+    const struct dpc *d = dpc_list_current(&m->list);
+    struct verifier_findings f = look(m, a, d);
+    if (f.words.n == 0)
+        f.words = words;
+    finish(m, &f);
+}
+
+/* ---- proxy scripts ------------------------------------------------------------------------- */
+
+static void forget_script(struct status_script *s)
+{
+    mem_free(s->port);
+    mem_free(s->pac);
+    mem_free(s->url);
+}
+
+static char *owned(struct str s)
+{
+    char *z = mem_alloc(s.n + 1);
+    memcpy(z, s.n ? s.p : "", s.n);
+    z[s.n] = 0;
+    return z;
+}
+
+/* True: it is another than before. */
+static bool keep_script(struct nim *m, struct str port, struct str pac, struct str url)
+{
+    for (size_t i = 0; i < m->n_scripts; i++) {
+        struct status_script *s = &m->scripts[i];
+        if (!str_is(port, s->port))
+            continue;
+        if (pac.p && s->pac && str_is(pac, s->pac) && str_is(url, s->url))
+            return false;
+        forget_script(s);
+        m->scripts[i] = m->scripts[--m->n_scripts];
+        break;
+    }
+    if (!pac.p)
+        return true;
+    m->scripts = mem_realloc_array(m->scripts, m->n_scripts + 1, sizeof(m->scripts[0]));
+    m->scripts[m->n_scripts++] =
+        (struct status_script){.port = owned(port), .pac = owned(pac), .url = owned(url)};
+    return true;
+}
+
+static void on_script(void *arg, struct str pac, struct str url, struct str words)
+{
+    struct nim *m = arg;
+    struct nim_test *t = &m->test;
+    t->wpad = NULL;
+    const struct str name = t->ports->items[t->port_at].name;
+    if (pac.p && pac.n > NIM_MAX_PAC_BYTES)
+        pac = STR_NONE, words = STR("the proxy script is too large");
+    const bool is_new = keep_script(m, name, pac, url);
+    if (!pac.p) {
+        struct dpc_port *p = dpc_find_port(dpc_list_current(&m->list), name);
+        if (p)
+            dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock), words);
+        fail(m, words);
+        return;
+    }
+    if (is_new)
+        nim_publish_status(m);
+    t->port_at++;
+    look_for_script(m);
+}
+
+static void look_for_script(struct nim *m)
+{
+    struct nim_test *t = &m->test;
+    for (; t->port_at < t->ports->n_items; t->port_at++) {
+        const struct uplink_port *p = &t->ports->items[t->port_at];
+        if (!p->discovers_proxy || !uplink_port_is_management(t->ports, p) ||
+            !uplink_port_has_address(p))
+            continue;
+        t->wpad = uplink_wpad_start(m->link->uplink, p, on_script, m);
+        return;
+    }
+    ask(m);
+}
+
+/* ---- the ping ------------------------------------------------------------------------------ */
+
+static void record_ports(struct nim *m, struct dpc *d, const struct uplink_verification *v)
+{
+    const int64_t now_us = m->node->clock->wall_us(m->node->clock);
+    for (size_t i = 0; i < v->n_ports; i++) {
+        const struct uplink_verified_port *result = &v->ports[i];
+        struct dpc_port *p = dpc_find_port(d, result->name);
+        if (!p || !result->is_recorded || p->has_invalid_config)
+            continue;
+        if (result->is_good)
+            dpc_results_succeed(&p->results, now_us, result->words);
+        else
+            dpc_results_fail(&p->results, now_us, result->words);
+    }
+}
+
+static struct str words_of(struct arena *a, const struct uplink_verification *v)
+{
+    BUF_AUTO words = {0};
+    if (v->error == -ENODEV)
+        return STR("no management port");
+    for (size_t i = 0; i < v->n_ports; i++)
+        if (!v->ports[i].is_good && v->ports[i].words.n > 0)
+            buf_printf(&words, "%s%.*s", words.n ? "; " : "", STR_ARG(v->ports[i].words));
+    return words.n ? arena_str(a, buf_str(&words)) : STR("the controller cannot be reached");
+}
+
+static void on_verified(void *arg, const struct uplink_verification *v)
+{
+    struct nim *m = arg;
+    struct dpc *d = dpc_list_current(&m->list);
+    ARENA_AUTO a = arena_new();
+    m->test.verify = NULL;
+    if (m->test.is_local && !v->is_reachable) {
+        m->test.is_local = false;
+        ask(m);
+        return;
+    }
+    record_ports(m, d, v);
+    struct verifier_findings f = look(m, a, d);
+    f.is_reachable = v->is_reachable;
+    f.is_temporary = !v->is_reachable && v->is_temporary;
+    f.words = v->is_reachable ? STR_NONE : words_of(a, v);
+    for (size_t i = 0; i < v->n_ports; i++)
+        f.is_not_ready = f.is_not_ready || v->ports[i].is_not_ready;
+    finish(m, &f);
+}
+
+static void ask(struct nim *m)
+{
+    ARENA_AUTO a = arena_new();
+    const struct str loc = m->test.is_local ? nim_loc_url(m, a) : STR_NONE;
+    m->test.is_local = loc.n > 0;
+    const struct str url =
+        loc.n > 0 ? uplink_url_build(a, UPLINK_API_V2, loc, /* device= */ NULL, STR("ping"))
+                  : uplink_url(m->link->uplink, a, /* with_device= */ false, STR("ping"));
+    const struct uplink_verify_options o = {
+        .url = url, .accepts_4xx = loc.n > 0, .iteration = m->iteration++};
+    m->test.verify = uplink_verify_start(m->link->uplink, &o, on_verified, m);
+}
+
+/* ---- the beginning ------------------------------------------------------------------------- */
+
+/* What the machine refuses is taken as it has it. */
+static void apply(struct nim *m, const struct dpc *d)
+{
+    ARENA_AUTO a = arena_new();
+    struct machine *machine = m->node->machine;
+    if (m->applied == d)
+        return;
+    m->applied = d;
+    JSON_FOR_EACH_ITEM (dpc_config(a, d), port) {
+        const struct machine_port p = status_machine_port(a, port);
+        if (p.interface.n == 0 || p.dhcp == MACHINE_DHCP_UNSET ||
+            json_get_bool(port, STR("InvalidConfig"), false))
+            continue;
+        const int r = machine->functions->apply_port(machine, &p);
+        if (r < 0 && r != -EPERM)
+            log_warning("a port is not as its configuration wants it, ignoring",
+                        LOG_STR("port", p.interface), LOG_ERRNO(r));
+    }
+}
+
+static void on_next(struct loop_deferred *deferred)
+{
+    struct nim *m = CONTAINER_OF(deferred, struct nim, test.next);
+    ARENA_AUTO a = arena_new();
+    const struct dpc *d = dpc_list_current(&m->list);
+    const struct nim_held held = nim_held(m, a, d);
+    if (held.is_assigned) {
+        fail(m, held.words);
+        return;
+    }
+    uplink_set_ports(m->link->uplink, m->test.ports);
+    uplink_set_timeouts(m->link->uplink, items_int(m->node->items, "timer.port.timeout") * 1000,
+                        items_int(m->node->items, "timer.port.timeout") * 1000);
+    look_for_script(m);
+}
+
+void nim_test_start(struct nim *m)
+{
+    ARENA_AUTO a = arena_new();
+    nim_test_cancel(m);
+    const struct dpc *d = dpc_list_current(&m->list);
+    m->verifier.wants_test = false;
+    if (!d)
+        return;
+    apply(m, d);
+    nim_publish_status(m);
+    if (uplink_ports_parse(nim_status(m, a), &m->test.ports) < 0)
+        return;
+    m->test.is_under_way = true;
+    m->test.is_stale = false;
+    m->test.is_local = true;
+    m->test.port_at = 0;
+    m->test.next.fn = on_next;
+    loop_defer(m->node->loop, &m->test.next);
+}
