@@ -53,7 +53,8 @@ struct device_call {
     struct str method, path;
     struct pki_cert *certificate; /* v1: the client certificate; NULL otherwise */
     bool is_v1;
-    int64_t device_us; /* the time a report says it is of; 0: none */
+    int64_t device_us;                            /* the time a report says it is of; 0: none */
+    unsigned char digest[TELEMETRY_DIGEST_BYTES]; /* of a compressed log */
 
     /* The answer. */
     int status;

@@ -88,6 +88,8 @@ static void collect_telemetry(struct buf *b, const struct telemetry_stats *t)
          (double) t->n_damaged},
         {"seth_telemetry_expired_total", "Records removed by retention.", METRIC_COUNTER,
          (double) t->n_expired},
+        {"seth_telemetry_repeats_total", "Uploads that were sent twice, kept once.", METRIC_COUNTER,
+         (double) t->n_repeats},
         {"seth_telemetry_syncs_total", "Times the disk was waited for.", METRIC_COUNTER,
          (double) t->n_syncs},
         {"seth_telemetry_segments", "Segment files.", METRIC_GAUGE, (double) t->n_segments},

@@ -10,6 +10,7 @@
 #include "eve/logs.pb-c.h"
 #include "eve/metrics.pb-c.h"
 #include "eve/newlog.h"
+#include "pki/pki.h"
 #include "json/json.h"
 
 /* A message larger than this is read on a worker. */
@@ -46,7 +47,7 @@ static void on_kept(void *arg, int64_t result)
 }
 
 /* Acknowledged when it is on disk; the store copies it, so the exchange may go meanwhile. */
-static void keep(struct device_visit *v, int64_t device_us)
+static void keep(struct device_visit *v, int64_t device_us, const unsigned char *digest)
 {
     struct device_call *c = &v->call;
     const struct endpoint *e = v->route.endpoint;
@@ -60,7 +61,8 @@ static void keep(struct device_visit *v, int64_t device_us)
                                           .stream = e->stream,
                                           .form = e->form,
                                           .device_us = device_us,
-                                          .bytes = c->payload};
+                                          .bytes = c->payload,
+                                          .digest = digest};
     telemetry_append(c->api->telemetry, &v->record, v->door->loop, on_kept, v);
 }
 
@@ -121,7 +123,7 @@ int device_check_message(struct device_call *c)
 
 void device_visit_keep_message(struct device_visit *v)
 {
-    keep(v, v->call.device_us);
+    keep(v, v->call.device_us, /* digest= */ NULL);
 }
 
 /* Most are small; one of many thousand values would keep the loop from others. */
@@ -138,13 +140,49 @@ void device_visit_take_message(struct device_visit *v)
         device_visit_keep_message(v);
 }
 
+/* ---- compressed logs ------------------------------------------------------------------------ */
+
+static void digest_of(struct str bytes, unsigned char out[TELEMETRY_DIGEST_BYTES])
+{
+    unsigned char hash[SHA256_BYTES];
+    pki_sha256(bytes, hash);
+    memcpy(out, hash, TELEMETRY_DIGEST_BYTES);
+}
+
+/* A device that died before it heard that we have its file sends it again, perhaps to a server that
+ * was started since: the last upload tells. Once for each stream after a start. */
+static void remember_last(struct device_call *c)
+{
+    struct telemetry *t = c->api->telemetry;
+    struct telemetry_record last = {
+        .device = c->device->uuid, .app = c->app, .stream = c->endpoint->stream};
+    if (!t || telemetry_remembers(t, &last))
+        return;
+    const struct telemetry_query query = {.device = &c->device->uuid,
+                                          .streams = 1u << c->endpoint->stream,
+                                          .app = c->endpoint->is_of_app ? &c->app : NULL,
+                                          .newest = 1};
+    struct telemetry_cursor *cursor = telemetry_read(t, &query);
+    unsigned char digest[TELEMETRY_DIGEST_BYTES];
+    if (telemetry_next(cursor, &last) == 1 && last.form == TELEMETRY_GZIP) {
+        digest_of(last.bytes, digest);
+        last.digest = digest;
+        telemetry_remember(t, &last);
+    }
+    telemetry_cursor_free(cursor);
+}
+
 /* On a worker: what it holds may be a thousand times what was sent. */
 int device_check_gzip(struct device_call *c)
 {
     int r = newlog_check(c->payload);
     if (r == -EMSGSIZE)
         return device_refuse(c, 422, "the log inflates to more than is taken");
-    return r < 0 ? device_refuse(c, 422, "the log is not one whole gzip member") : 0;
+    if (r < 0)
+        return device_refuse(c, 422, "the log is not one whole gzip member");
+    digest_of(c->payload, c->digest);
+    remember_last(c);
+    return 0;
 }
 
 void device_visit_keep_gzip(struct device_visit *v)
@@ -152,7 +190,7 @@ void device_visit_keep_gzip(struct device_visit *v)
     struct device_call *c = &v->call;
     struct newlog_head head = {0};
     (void) newlog_read_head(c->arena, c->payload, &head); /* has been checked */
-    keep(v, head.created_s * 1000000);
+    keep(v, head.created_s * 1000000, c->digest);
 }
 
 /* ---- requests ------------------------------------------------------------------------------- */

@@ -141,6 +141,7 @@ void telemetry_stats(const struct telemetry *t, struct telemetry_stats *ret)
         .n_damaged = atomic_load(&t->n_damaged),
         .n_expired = atomic_load(&t->n_expired),
         .n_syncs = atomic_load(&t->n_syncs),
+        .n_repeats = atomic_load(&t->n_repeats),
         .queued_bytes = atomic_load(&t->queued_bytes),
     };
     for (size_t i = 0; i < TELEMETRY_STREAMS; i++) {

@@ -10,6 +10,10 @@
 #include "loop/loop.h"
 
 #define TELEMETRY_MAX_RECORD_BYTES ((size_t) 4 * 1024 * 1024)
+#define TELEMETRY_DIGEST_BYTES 16
+/* Streams of one device (its own logs, those of each application) whose last record is remembered;
+ * of more, those that were quiet for longest are forgotten. */
+#define TELEMETRY_MAX_REMEMBERED 64
 
 enum telemetry_stream {
     TELEMETRY_LOG,      /* of the device; form gzip (newlogs) or a LogBundle */
@@ -32,6 +36,10 @@ struct telemetry_record {
     int64_t arrived_us; /* wall clock; given by the store, never goes back */
     int64_t device_us;  /* the newest time the device says it speaks of; 0: it does not say */
     struct str bytes;
+    /* For an append, TELEMETRY_DIGEST_BYTES of the bytes' hash: a record with the digest of the
+     * last one of the same device, stream and application is a repeat. It is not kept again, and is
+     * answered with the id of the first, never before that is on disk. NULL: kept in any case. */
+    const unsigned char *digest;
 };
 
 struct telemetry_options {
@@ -56,6 +64,10 @@ void telemetry_free(struct telemetry *t);
  * at once when it is refused. From any thread. */
 void telemetry_append(struct telemetry *t, const struct telemetry_record *r, struct loop *loop,
                       void (*done)(void *arg, int64_t result), void *arg);
+/* Whether the digest of the last record is known; after a start it is not. From any thread. */
+bool telemetry_remembers(struct telemetry *t, const struct telemetry_record *r);
+/* Tells it, with the id of a record that was read, unless something newer is known by now. */
+void telemetry_remember(struct telemetry *t, const struct telemetry_record *r);
 /* What may be lost in a crash, and need not be there at once: it goes to disk with the next record
  * that somebody waits for, or after a second. Costs its thread a copy. Copies the record; one that
  * is too large, or too much when others wait, is dropped and counted. From any thread. */
@@ -107,6 +119,7 @@ void telemetry_cancel(struct telemetry_waiter *w); /* NULL allowed; also after w
 struct telemetry_stats {
     uint64_t n_appended[TELEMETRY_STREAMS], bytes_appended[TELEMETRY_STREAMS];
     uint64_t n_refused, n_damaged, n_expired;
+    uint64_t n_repeats; /* not kept again */
     uint64_t n_syncs;
     size_t n_segments, disk_bytes, queued_bytes;
 };

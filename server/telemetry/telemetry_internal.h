@@ -23,8 +23,19 @@ struct append {
     int64_t result;
     uint64_t position;
     bool is_note; /* the disk is not to be woken for it */
+    bool has_digest;
+    unsigned char digest[TELEMETRY_DIGEST_BYTES];
+    const struct append *repeated; /* of the same group, when this is a repeat */
     struct frame frame;
     unsigned char bytes[]; /* FRAME_BYTES, then the record's */
+};
+
+/* The last record of a stream that had a digest. */
+struct remembered {
+    struct uuid app;
+    uint64_t id;
+    unsigned char digest[TELEMETRY_DIGEST_BYTES];
+    unsigned char stream;
 };
 
 /* What is known of a device; made when it first sends, or somebody waits for it. */
@@ -35,6 +46,8 @@ struct track {
     int64_t n_bytes;   /* on disk above the floor, never less than it is */
     int64_t max_age_s; /* 0: as the options say */
     struct list waiters;
+    struct remembered *remembered;
+    size_t n_remembered;
 };
 
 struct telemetry {
@@ -73,7 +86,7 @@ struct telemetry {
     pthread_t keeper;
 
     atomic_ullong n_appended[TELEMETRY_STREAMS], bytes_appended[TELEMETRY_STREAMS];
-    atomic_ullong n_refused, n_damaged, n_expired, n_syncs;
+    atomic_ullong n_refused, n_damaged, n_expired, n_syncs, n_repeats;
 };
 
 /* With the lock held. */
@@ -85,6 +98,15 @@ void track_row(struct telemetry *t, const struct row *r);
 /* Records that arrived before this are too old to be read; track NULL: by the options. */
 int64_t track_oldest_us(const struct telemetry *t, const struct track *k);
 void segments_add(struct telemetry *t, struct segment *s); /* takes the reference */
+
+/* repeats.c, with the lock held: what is known of the stream, or NULL. */
+struct remembered *remembered_find(const struct track *k, unsigned stream, const struct uuid *app);
+/* The record of an append is on disk. */
+void remembered_set(struct track *k, const struct append *a);
+/* Takes repeats out of the group, and returns them as a list. Takes the lock. */
+struct append *repeats_take(struct telemetry *t, struct append **group);
+/* Their results, once those of the group are there. */
+void repeats_settle(struct telemetry *t, struct append *repeats);
 
 /* load.c: what the directory holds. */
 int telemetry_load(struct telemetry *t, char **ret_error);

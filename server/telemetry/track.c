@@ -29,8 +29,11 @@ void tracks_done(struct telemetry *t)
 {
     size_t position = 0;
     struct map_entry item;
-    while (map_next(&t->tracks, &position, &item))
-        mem_free(item.value);
+    while (map_next(&t->tracks, &position, &item)) {
+        struct track *k = item.value;
+        mem_free(k->remembered);
+        mem_free(k);
+    }
     map_done(&t->tracks);
 }
 

@@ -33,6 +33,9 @@ struct append *append_new(const struct telemetry_record *r)
                              .n_bytes = (uint32_t) r->bytes.n,
                              .crc = crc32c(0, r->bytes.p, r->bytes.n),
                          }};
+    a->has_digest = r->digest != NULL;
+    if (r->digest)
+        memcpy(a->digest, r->digest, sizeof(a->digest));
     if (r->bytes.n)
         memcpy(a->bytes + FRAME_BYTES, r->bytes.p, r->bytes.n);
     return a;
@@ -303,6 +306,8 @@ static void publish_one(struct telemetry *t, struct segment *s, const struct app
     struct track *k = track_of(t, &f->device);
     k->last_id = f->id;
     k->n_bytes += (int64_t) append_size(a);
+    if (a->has_digest)
+        remembered_set(k, a);
     if (f->stream == FRAME_FORGET) {
         k->floor = f->id;
         k->n_bytes = 0;
@@ -371,16 +376,25 @@ static void answer(struct telemetry *t, struct append *group)
         hand_over(firsts[i]);
 }
 
+static void keep_group(struct telemetry *t, struct append *group)
+{
+    int r = store_group(t, group);
+    if (r == 0)
+        publish(t, group);
+    note_result(t, group, r);
+}
+
 void *writer_main(void *telemetry)
 {
     struct telemetry *t = telemetry;
     struct append *group;
     while ((group = take_group(t))) {
-        int r = store_group(t, group);
-        if (r == 0)
-            publish(t, group);
-        note_result(t, group, r);
+        struct append *repeats = repeats_take(t, &group);
+        if (group)
+            keep_group(t, group);
+        repeats_settle(t, repeats);
         answer(t, group);
+        answer(t, repeats);
     }
     return NULL;
 }
