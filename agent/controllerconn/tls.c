@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <curl/curl.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdlib.h>
 
 #include "base/alloc.h"
 #include "controllerconn/ports.h"
@@ -48,6 +50,33 @@ static int add_roots(X509_STORE *store, struct str pem)
     return n > 0 && is_end ? 0 : -EINVAL;
 }
 
+/* Whether a directory has what c_rehash makes: files named by the hash of a subject. */
+static bool is_hashed(const char *path)
+{
+    DIR *d = opendir(path);
+    bool is_found = false;
+    for (const struct dirent *e; d && !is_found && (e = readdir(d));)
+        is_found = strlen(e->d_name) == 10 && strspn(e->d_name, "0123456789abcdef") == 8 &&
+                   str_ends_with(str_of(e->d_name), STR(".0"));
+    if (d)
+        (void) closedir(d);
+    return is_found;
+}
+
+/* One file with all anchors of a machine costs megabytes for the one or two that are needed; of a
+ * hashed directory OpenSSL reads those alone. */
+static int add_system(X509_STORE *store)
+{
+    const char *named = getenv(X509_get_default_cert_dir_env());
+    const char *directory = named ? named : X509_get_default_cert_dir();
+    if (getenv(X509_get_default_cert_file_env()) || !is_hashed(directory))
+        return X509_STORE_set_default_paths(store) == 1 ? 0 : pki_openssl_error(NULL);
+    X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_hash_dir());
+    return lookup && X509_LOOKUP_add_dir(lookup, directory, X509_FILETYPE_PEM) == 1
+               ? 0
+               : pki_openssl_error(NULL);
+}
+
 int uplink_trust_new(const struct uplink_trust_options *o, struct uplink_trust **ret_trust,
                      size_t *ret_which)
 {
@@ -56,8 +85,9 @@ int uplink_trust_new(const struct uplink_trust_options *o, struct uplink_trust *
     t->store = X509_STORE_new();
     if (!t->store)
         return pki_openssl_error(NULL);
-    if (o->with_system && X509_STORE_set_default_paths(t->store) != 1)
-        return pki_openssl_error(NULL);
+    const int r = o->with_system ? add_system(t->store) : 0;
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < o->n_pem; i++) {
         *ret_which = i;
         if (add_roots(t->store, o->pem[i]) < 0)

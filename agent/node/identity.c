@@ -70,10 +70,12 @@ static int make(struct node *n, struct node_identity *i, const char **ret_what)
     ARENA_AUTO a = arena_new();
     CLEANUP(pki_key_freep) struct pki_key *key = pki_key_new();
     const struct str organization = STR("The Linux Foundation");
-    const struct pki_cert_options o = {.common_name = STR("Device certificate"),
+    const struct pki_cert_options o = {.common_name = STR("EVE"),
                                        .organizations = &organization,
                                        .n_organizations = 1,
                                        .is_ca = true,
+                                       .for_server = true,
+                                       .for_client = true,
                                        .valid_days = VALID_DAYS};
     CLEANUP(pki_cert_freep) struct pki_cert *cert = pki_cert_new(&o, key, NULL, NULL);
     if (!cert)
