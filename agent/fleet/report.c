@@ -120,7 +120,7 @@ static void put_settings(struct arena *a, struct json *o, const struct fleet_set
     set_int(a, p, "devices", s->n_devices);
     set_int(a, p, "threads", s->n_threads);
     set_double(a, p, "ramp_s", (double) s->ramp_ms / 1000);
-    set_double(a, p, "speed", s->speed);
+    set_double(a, p, "speed", s->speeds[0]);
     set_int(a, p, "drop_percent", s->faults.drop_percent);
     set_int(a, p, "slow_ms", (uint64_t) s->faults.slow_ms);
     set_int(a, p, "bad_clock_percent", s->bad_clock_percent);

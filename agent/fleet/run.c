@@ -35,7 +35,7 @@ struct run {
     struct fleet_sample sample;
     int64_t begin_us, steady_us, sampled_us; /* monotonic; steady 0: not yet */
     int64_t began_wall_us;
-    double speed;
+    size_t speed; /* which of them */
     struct fleet_usage at_begin, at_steady, at_sample;
     uint64_t answered[FLEET_ENDPOINTS]; /* at the last sample */
     bool is_ending;
@@ -75,7 +75,7 @@ static void show(struct run *r)
                            .rss_at_begin = r->at_begin.rss_bytes,
                            .seconds = (double) (at_us - r->sampled_us) / 1e6,
                            .elapsed_s = (double) (at_us - r->begin_us) / 1e6,
-                           .speed = r->speed,
+                           .speed = r->settings->speeds[r->speed],
                            .phase = r->steady_us ? FLEET_STEADY : FLEET_RAMP};
     memcpy(v.before, r->answered, sizeof(v.before));
     if (r->settings->has_view && isatty(STDOUT_FILENO))
@@ -137,9 +137,12 @@ static void on_signal(void *arg, int signal_number)
         on_end(r);
         return;
     }
-    r->speed = signal_number == SIGUSR2 ? r->settings->fast_speed : r->settings->speed;
+    if (signal_number == SIGUSR2)
+        r->speed = MIN(r->speed + 1, r->settings->n_speeds - 1);
+    else
+        r->speed -= r->speed > 0;
     for (size_t i = 0; i < r->n_shards; i++)
-        fleet_shard_set_speed(r->shards[i], r->speed);
+        fleet_shard_set_speed(r->shards[i], r->settings->speeds[r->speed]);
 }
 
 /* ---- before ---------------------------------------------------------------------------------- */
@@ -289,7 +292,6 @@ int fleet_run(const struct fleet_settings *s)
     r->settings = s;
     r->arena = arena;
     r->loop = loop_new();
-    r->speed = s->speed;
     log_set_level(s->log_level);
     raise_file_limit();
     int code = EXIT_FAILURE;

@@ -33,8 +33,8 @@ static const struct program seth_fleet = {
         "is 0 when no request has failed and 1 otherwise.",
     .files = "The devices' files are in the directory of \\-\\-state\\-dir, one directory for "
              "each serial number.",
-    .signals = "SIGINT and SIGTERM end the run with its report; SIGUSR2 sets the time of the "
-               "devices to \\-\\-fast\\-speed, SIGUSR1 back to \\-\\-speed.",
+    .signals = "SIGINT and SIGTERM end the run with its report; SIGUSR2 takes the next speed of "
+               "\\-\\-speed, SIGUSR1 the one before.",
     .commands = commands,
 };
 

@@ -7,6 +7,7 @@
 
 #define MAX_DEVICES 100000
 #define MAX_DURATION_MS ((int64_t) 366 * 86400 * 1000)
+#define MIN_SPEED 0.01
 #define MAX_SPEED 1000000.0
 
 const struct option_spec fleet_run_options[] = {
@@ -33,8 +34,10 @@ const struct option_spec fleet_run_options[] = {
     {"bad-clock", OPTION_INT, "0", "percent of devices whose wall clock is wrong", 0, 100},
     {"clock-error", OPTION_TEXT, "30d", "by at most so much, either way", 0, 0},
     {"reboot-every", OPTION_TEXT, "0s", "each device, on average; 0: never", 0, 0},
-    {"speed", OPTION_TEXT, "1", "time of the devices runs so many times faster", 0, 0},
-    {"fast-speed", OPTION_TEXT, "1440", "the same, from SIGUSR2 until SIGUSR1", 0, 0},
+    {"speed", OPTION_LIST, "1",
+     "time of the devices runs so many times faster; of several the first, then SIGUSR2 takes the "
+     "next and SIGUSR1 the one before",
+     0, 0},
     {"threads", OPTION_INT, "1", "loops that the devices are spread over", 1, 64},
     {"json", OPTION_TEXT, NULL, "file for the report", 0, 0},
     {"seed", OPTION_INT, "1", "of everything that is left to chance here", 0, INT32_MAX},
@@ -93,15 +96,21 @@ static int read_durations(const struct options *o, struct fleet_settings *s)
     return 0;
 }
 
-static int read_speed(const struct options *o, const char *name, double *ret)
+static int read_speeds(const struct options *o, struct fleet_settings *s)
 {
-    const char *text = option_text(o, name);
-    char *end = NULL;
-    const double speed = strtod(text, &end);
-    if (end == text || *end || !(speed >= 0.01 && speed <= MAX_SPEED))
-        return refuse(name, text, "number between 0.01 and 1000000");
-    *ret = speed;
-    return 0;
+    struct str rest = str_of(option_text(o, "speed")), part;
+    while (str_split(&rest, ',', &part)) {
+        char text[32] = "", *end = NULL;
+        memcpy(text, part.p, MIN(part.n, sizeof(text) - 1));
+        const double speed = strtod(text, &end);
+        if (part.n >= sizeof(text) || end == text || *end ||
+            !(speed >= MIN_SPEED && speed <= MAX_SPEED))
+            return refuse("speed", text, "number between 0.01 and 1000000");
+        if (s->n_speeds == FLEET_MAX_SPEEDS)
+            return refuse("speed", option_text(o, "speed"), "list of at most 8");
+        s->speeds[s->n_speeds++] = speed;
+    }
+    return s->n_speeds > 0 ? 0 : refuse("speed", "", "number");
 }
 
 static int read_log_level(const struct options *o, enum log_level *ret)
@@ -162,8 +171,8 @@ static void read_plain(const struct options *o, struct fleet_settings *s)
 int fleet_settings_read(const struct options *o, struct fleet_settings *ret)
 {
     struct fleet_settings s = {0};
-    if (check_needed(o) < 0 || read_durations(o, &s) < 0 || read_speed(o, "speed", &s.speed) < 0 ||
-        read_speed(o, "fast-speed", &s.fast_speed) < 0 || read_log_level(o, &s.log_level) < 0)
+    if (check_needed(o) < 0 || read_durations(o, &s) < 0 || read_speeds(o, &s) < 0 ||
+        read_log_level(o, &s.log_level) < 0)
         return -EINVAL;
     read_plain(o, &s);
     if (o->n_rest > 0) {

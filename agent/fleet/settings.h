@@ -8,6 +8,8 @@
 
 extern const struct option_spec fleet_run_options[];
 
+#define FLEET_MAX_SPEEDS 8
+
 struct fleet_settings {
     struct str server;                                                      /* host:port */
     const char *root_certificate, *onboarding_certificate, *onboarding_key; /* files */
@@ -23,7 +25,8 @@ struct fleet_settings {
     struct fleet_wire_faults faults;
     unsigned bad_clock_percent;
     int64_t clock_error_ms, reboot_every_ms; /* the devices' time; 0: never */
-    double speed, fast_speed;
+    double speeds[FLEET_MAX_SPEEDS];         /* the first at the start; signals move up and down */
+    size_t n_speeds;
     size_t n_threads;
     const char *json; /* NULL: none */
     bool is_quiet, has_view;

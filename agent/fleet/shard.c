@@ -195,8 +195,8 @@ int fleet_shard_new(const struct fleet_shard_options *o, struct fleet_shard **re
     s->tally = &s->tallies[FLEET_RAMP];
     s->loop = loop_new();
     clock_scaled_init(&s->clock, &clock_system);
-    clock_scaled_set_speed(&s->clock, o->settings->speed);
-    loop_set_speed(s->loop, o->settings->speed);
+    clock_scaled_set_speed(&s->clock, o->settings->speeds[0]);
+    loop_set_speed(s->loop, o->settings->speeds[0]);
     int r = lay_ground(s);
     if (r == 0) {
         make_devices(s);

@@ -133,6 +133,8 @@ void fleet_view_line(const struct fleet_view *v, struct buf *to)
     for (size_t i = 0; i < FLEET_STATES; i++)
         if (p->states[i] > 0)
             buf_printf(to, " %s %zu", fleet_state_name((enum fleet_state) i), p->states[i]);
+    if (p->n_restarts > 0)
+        buf_printf(to, "; restarts %" PRIu64, p->n_restarts);
     buf_printf(to,
                "; apps %zu/%zu; %.1f requests/s; config p50 %.1f p99 %.1f ms; %" PRIu64
                " errors; %.0f MB, CPU %.0f %%\n",

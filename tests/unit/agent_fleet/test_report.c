@@ -9,7 +9,7 @@
 #include "json/json.h"
 
 static const struct fleet_settings settings = {
-    .server = {"127.0.0.1:8443", 14}, .n_devices = 4, .speed = 1};
+    .server = {"127.0.0.1:8443", 14}, .n_devices = 4, .speeds = {1}, .n_speeds = 1};
 
 static struct fleet_sample *some_sample(void)
 {

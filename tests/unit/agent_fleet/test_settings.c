@@ -52,7 +52,7 @@ TEST(defaults_are_a_small_plain_fleet)
     assert_null(s.state_dir);
     assert_null(s.json);
     assert_true(s.has_view && !s.is_quiet);
-    assert_true(s.speed == 1 && s.fast_speed == 1440);
+    assert_true(s.n_speeds == 1 && s.speeds[0] == 1);
     assert_int_equal(s.faults.drop_percent + (unsigned) s.faults.slow_ms + s.bad_clock_percent, 0);
     assert_int_equal(s.log_level, LOG_ERROR);
 }
@@ -61,12 +61,12 @@ TEST(every_option_is_taken)
 {
     ARENA_AUTO a = arena_new();
     const char *argv[] = {
-        NEEDED, "--devices",     "50",  "--serial-prefix", "x",     "--first-serial",
-        "7",    "--ramp",        "2s",  "--warm-up",       "1s",    "--duration",
-        "0",    "--state-dir",   "/d",  "--drop",          "5",     "--slow",
-        "10",   "--bad-clock",   "20",  "--clock-error",   "1h",    "--reboot-every",
-        "1d",   "--speed",       "2.5", "--threads",       "2",     "--json",
-        "/j",   "--app-crashes", "3",   "--app-step",      "100ms", "--log-level",
+        NEEDED, "--devices",     "50",       "--serial-prefix", "x",     "--first-serial",
+        "7",    "--ramp",        "2s",       "--warm-up",       "1s",    "--duration",
+        "0",    "--state-dir",   "/d",       "--drop",          "5",     "--slow",
+        "10",   "--bad-clock",   "20",       "--clock-error",   "1h",    "--reboot-every",
+        "1d",   "--speed",       "2.5,1440", "--threads",       "2",     "--json",
+        "/j",   "--app-crashes", "3",        "--app-step",      "100ms", "--log-level",
         "info", "--quiet"};
     struct fleet_settings s;
     assert_int_equal(parse(a, N_ELEMENTS(argv), argv, &s), 0);
@@ -81,7 +81,7 @@ TEST(every_option_is_taken)
     assert_int_equal(s.bad_clock_percent, 20);
     assert_int_equal(s.clock_error_ms, 3600000);
     assert_int_equal(s.reboot_every_ms, 86400000);
-    assert_true(s.speed == 2.5);
+    assert_true(s.n_speeds == 2 && s.speeds[0] == 2.5 && s.speeds[1] == 1440);
     assert_int_equal(s.n_threads, 2);
     assert_string_equal(s.json, "/j");
     assert_int_equal(s.app_crashes_permille, 3);
@@ -92,11 +92,14 @@ TEST(every_option_is_taken)
 
 TEST(what_makes_no_sense_is_refused)
 {
-    static const char *const bad[][2] = {
-        {"--devices", "0"}, {"--devices", "1000000"}, {"--ramp", "soon"},
-        {"--speed", "0"},   {"--speed", "fast"},      {"--speed", "nan"},
-        {"--drop", "101"},  {"--log-level", "loud"},  {"--duration", "1.5"},
-        {"--threads", "0"}, {"--no-such", "thing"},   {"stray", "words"}};
+    static const char *const bad[][2] = {{"--devices", "0"},      {"--devices", "1000000"},
+                                         {"--ramp", "soon"},      {"--speed", "0"},
+                                         {"--speed", "fast"},     {"--speed", "nan"},
+                                         {"--speed", "1,x"},      {"--speed", "1,2,3,4,5,6,7,8,9"},
+                                         {"--speed", ""},         {"--drop", "101"},
+                                         {"--log-level", "loud"}, {"--duration", "1.5"},
+                                         {"--threads", "0"},      {"--no-such", "thing"},
+                                         {"stray", "words"}};
     ARENA_AUTO a = arena_new();
     struct fleet_settings s;
     for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
