@@ -160,7 +160,7 @@ static void read_routes(struct parse *p, const Eve__Config__NetworkInstanceConfi
                         struct instance *i)
 {
     for (size_t k = 0; k < c->n_static_routes; k++) {
-        struct json *route;
+        struct json *route = NULL;
         const struct str error = read_route(p, c->static_routes[k], &route);
         if (error.n) {
             fail(i, arena_printf(p->arena, "Invalid IP route (%.*s): %.*s",
