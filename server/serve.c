@@ -16,11 +16,11 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "bootstrap.h"
+#include "cli/notify.h"
 #include "controller_table.h"
 #include "devices.h"
 #include "identity.h"
 #include "kubeconfig.h"
-#include "notify.h"
 #include "pki/file.h"
 #include "pki/pki.h"
 #include "reload.h"
@@ -100,13 +100,8 @@ static void add_checks(struct server *s)
 
 static int set_log_level(const char *text)
 {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
-    for (size_t i = 0; i < N_ELEMENTS(names); i++) {
-        if (str_is(str_of(text), names[i])) {
-            log_set_level((enum log_level) i);
-            return 0;
-        }
-    }
+    if (log_set_level_name(str_of(text)) == 0)
+        return 0;
     fprintf(stderr, "seth: --log-level: '%s' is none of error, warning, info, debug\n", text);
     return -EINVAL;
 }
@@ -311,16 +306,16 @@ static int open_parts(struct server *s, char **ret_error)
                                                           .metrics = s->metrics,
                                                           .annexes = s->devices.annexes,
                                                           .n_annexes = s->devices.n_annexes});
-    struct controller_context ctx = {
-        .client = s->client,
-        .clock = &clock_system,
-        .root_ca_pem = s->identity.root_pem,
-        .token_issuer = s->security.token_issuer,
-        .ca_cert = s->ca_cert,
-        .ca_key = s->ca_key,
-        .signing_duration_s = option_int(s->options, "cluster-signing-duration-seconds"),
-        .fleet = s->devices.fleet,
-        .devices = &s->devices.api};
+    struct controller_context ctx = {.client = s->client,
+                                     .clock = &clock_system,
+                                     .root_ca_pem = s->identity.root_pem,
+                                     .token_issuer = s->security.token_issuer,
+                                     .ca_cert = s->ca_cert,
+                                     .ca_key = s->ca_key,
+                                     .signing_duration_s =
+                                         option_int(s->options, "cluster-signing-duration-seconds"),
+                                     .fleet = s->devices.fleet,
+                                     .devices = &s->devices.api};
     s->controllers = controller_runner_new(&ctx, controller_table);
     r = open_listener(s, ret_error);
     if (r == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -20,6 +21,28 @@ static const char *const level_names[] = {
 void log_set_level(enum log_level level)
 {
     atomic_store(&threshold, (int) level);
+}
+
+int log_set_level_name(struct str name)
+{
+    for (size_t i = 0; i < N_ELEMENTS(level_names); i++) {
+        if (str_is(name, level_names[i])) {
+            log_set_level((enum log_level) i);
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static struct {
+    void (*fn)(void *arg, enum log_level level, struct str line);
+    void *arg;
+} listener;
+
+void log_set_tap(void (*tap)(void *arg, enum log_level level, struct str line), void *arg)
+{
+    listener.fn = tap;
+    listener.arg = arg;
 }
 
 bool log_is_on(enum log_level level)
@@ -68,4 +91,6 @@ void log_write(enum log_level level, const char *message, const struct log_field
     /* A log that cannot be written has nowhere to complain. */
     ssize_t ignored = write(STDERR_FILENO, line.p, line.n);
     (void) ignored;
+    if (listener.fn)
+        listener.fn(listener.arg, level, str_sub(buf_str(&line), 0, line.n - 1));
 }

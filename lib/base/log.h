@@ -25,6 +25,11 @@ struct log_field {
 
 /* Lines above this level are not written; the program sets it once at start (default info). */
 void log_set_level(enum log_level level);
+/* "error", "warning", "info" or "debug"; -EINVAL otherwise. */
+int log_set_level_name(struct str name);
+/* Called with every line that is written, on the thread that writes it, also within itself: for a
+ * process that keeps its own lines. Set before there are threads; NULL: nobody any more. */
+void log_set_tap(void (*tap)(void *arg, enum log_level level, struct str line), void *arg);
 bool log_is_on(enum log_level level);
 const char *log_errno_text(int negative_errno);
 

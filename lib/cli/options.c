@@ -45,12 +45,24 @@ static void print_help(struct arena *a, const struct program *program,
     printf("%s):\n",
            find_spec(specs, STR("config")) < 0 ? "" : ", or in the YAML file of --config");
     for (const struct option_spec *s = specs; s->name; s++) {
-        printf("  --%-24s %s", s->name, s->help);
+        BUF_AUTO flag = {0};
+        buf_printf(&flag, "%s", s->name);
+        if (s->letter)
+            buf_printf(&flag, ", -%c", s->letter);
+        printf("  --%-24s %s", flag.p, s->help);
         if (s->fallback && s->fallback[0])
             printf(" (default: %s)", s->fallback);
         printf("\n");
     }
     printf("  --%-24s %s\n", "help", "this text");
+}
+
+static ptrdiff_t find_letter(const struct option_spec *specs, char letter)
+{
+    for (size_t i = 0; specs[i].name; i++)
+        if (specs[i].letter == letter)
+            return (ptrdiff_t) i;
+    return -1;
 }
 
 static int complain(const struct options *o, const char *what, struct str name)
@@ -148,6 +160,26 @@ static int set_file(struct arena *a, struct options *o, const char *path)
     return 0;
 }
 
+/* What an argument says: --name, --name=value or -n. */
+struct flag {
+    ptrdiff_t at; /* -1: no such option */
+    struct str value;
+    bool has_value;
+};
+
+static struct flag read_flag(const struct options *o, struct str arg)
+{
+    if (!str_starts_with(arg, STR("--")))
+        return (struct flag){.at = arg.n == 2 ? find_letter(o->specs, arg.p[1]) : -1};
+    arg = str_from(arg, 2);
+    ptrdiff_t equals = str_find(arg, '=');
+    if (equals < 0)
+        return (struct flag){.at = find_spec(o->specs, arg)};
+    return (struct flag){.at = find_spec(o->specs, str_sub(arg, 0, (size_t) equals)),
+                         .value = str_from(arg, (size_t) equals + 1),
+                         .has_value = true};
+}
+
 /* Walks the flags; only_config takes --config and nothing else. */
 static int walk_flags(struct arena *a, struct options *o, int argc, char **argv, bool only_config)
 {
@@ -155,27 +187,23 @@ static int walk_flags(struct arena *a, struct options *o, int argc, char **argv,
     o->n_rest = 0;
     for (int i = 0; i < argc; i++) {
         struct str arg = str_of(argv[i]);
-        if (!str_starts_with(arg, STR("--"))) {
+        if (arg.n < 2 || arg.p[0] != '-') {
             rest[o->n_rest++] = argv[i];
             continue;
         }
-        arg = str_from(arg, 2);
-        ptrdiff_t equals = str_find(arg, '=');
-        struct str name = equals < 0 ? arg : str_sub(arg, 0, (size_t) equals);
-        ptrdiff_t at = find_spec(o->specs, name);
-        if (at < 0)
-            return complain(o, "unknown option", str_of(argv[i]));
-        bool is_action = o->specs[at].type == OPTION_ACTION;
-        if (is_action && equals >= 0)
-            return complain(o, "there is no value for", name);
-        if (!is_action && equals < 0 && i + 1 >= argc)
-            return complain(o, "a value is missing behind", str_of(argv[i]));
-        struct str value = is_action    ? STR("true")
-                           : equals < 0 ? str_of(argv[++i])
-                                        : str_from(arg, (size_t) equals + 1);
-        if (only_config != str_is(name, "config"))
+        struct flag f = read_flag(o, arg);
+        if (f.at < 0)
+            return complain(o, "unknown option", arg);
+        bool is_action = o->specs[f.at].type == OPTION_ACTION;
+        if (is_action && f.has_value)
+            return complain(o, "there is no value for", str_of(o->specs[f.at].name));
+        if (!is_action && !f.has_value && i + 1 >= argc)
+            return complain(o, "a value is missing behind", arg);
+        if (is_action || !f.has_value)
+            f.value = is_action ? STR("true") : str_of(argv[++i]);
+        if (only_config != str_is(str_of(o->specs[f.at].name), "config"))
             continue;
-        int r = set_value(a, o, (size_t) at, value);
+        int r = set_value(a, o, (size_t) f.at, f.value);
         if (r < 0)
             return r;
     }

@@ -19,6 +19,7 @@ struct option_spec {
     const char *fallback; /* the default, as text; NULL: none */
     const char *help;
     int64_t min, max; /* of OPTION_INT */
+    char letter;      /* -f as well; 0: none */
 };
 
 struct program;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "notify.h"
+#include "cli/notify.h"
 
 #include <inttypes.h>
 #include <stddef.h>
