@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller's certificates: fetched now and then, and when something is signed by one that we
+ * do not know. */
+#include "base/log.h"
+#include "eve/envelope.h"
+#include "zedagent/gotype.h"
+#include "zedagent/zedagent_internal.h"
+
+#define RETRY_MS (120 * 1000)
+
+static void schedule(struct zedagent *z, bool has_failed)
+{
+    struct certs_task *c = &z->certs;
+    int64_t after_ms = has_failed ? RETRY_MS : node_jitter_ms(z->node, c->interval_s);
+    if (c->is_again)
+        after_ms = 0;
+    c->is_again = false;
+    loop_timer_start(c->timer, after_ms, 0);
+}
+
+void certs_publish(struct zedagent *z)
+{
+    ARENA_AUTO a = arena_new();
+    struct publication *p = z->topics.controller_certs;
+    size_t n, position = 0;
+    const struct node_controller_cert *certs = node_controller_certs(z->node, &n);
+    struct json all = json_object(), gone = json_array();
+    struct str key, text;
+    for (size_t i = 0; i < n; i++) {
+        struct gotype g = gotype_new(a);
+        gotype_int(&g, "HashAlgo", certs[i].hash_algo);
+        gotype_int(&g, "Type", certs[i].type);
+        gotype_bytes(&g, "Cert", certs[i].pem);
+        gotype_bytes(&g, "CertHash", certs[i].hash);
+        (void) json_set(a, &all,
+                        pki_hex(a, (const unsigned char *) certs[i].hash.p, certs[i].hash.n),
+                        *g.object);
+    }
+    while (publication_next(p, &position, &key, &text))
+        if (!json_get(&all, key))
+            json_push(a, &gone, json_string(arena_str(a, key)));
+    JSON_FOR_EACH_ITEM (&gone, item)
+        (void) publication_unpublish(p, json_str(item));
+    JSON_FOR_EACH_MEMBER (&all, m)
+        (void) publication_publish(p, json_str(&m->key), &m->value);
+}
+
+/* False: not delivered, or not to be believed. */
+static bool take(struct zedagent *z, const struct uplink_answer *answer)
+{
+    const char *reason = "it is no envelope";
+    struct envelope e;
+    int r;
+    if (answer->error < 0 || answer->http_status != 200)
+        return false;
+    /* The certificates vouch for themselves: their chain must lead to the root. */
+    r = envelope_parse(answer->body, &e);
+    if (r == 0)
+        r = node_take_controller_certs(z->node, e.payload, /* needs_ecdh= */ true, &reason);
+    if (r == 0)
+        return true;
+    log_warning("the controller's certificates are refused", LOG_TEXT("reason", reason),
+                LOG_ERRNO(r));
+    node_set_led(z->node, NODE_LED_BAD_CONTROLLER_CERT);
+    return false;
+}
+
+static void on_answer(void *arg, const struct uplink_answer *answer)
+{
+    struct zedagent *z = arg;
+    z->certs.call = NULL;
+    const bool is_taken = take(z, answer);
+    if (is_taken) {
+        certs_publish(z);
+        /* What was not believed may be now. */
+        if (!z->cycle.is_working)
+            cycle_hurry(z);
+    }
+    schedule(z, /* has_failed= */ !is_taken);
+}
+
+static void on_tick(void *arg)
+{
+    struct zedagent *z = arg;
+    ARENA_AUTO a = arena_new();
+    if (z->o.must_not_fetch)
+        return;
+    /* Certificates are everybody's: the URL does not name the device. */
+    const struct uplink_request r = {
+        .url = uplink_url(z->link->uplink, a, /* with_device= */ false, STR("certs"))};
+    z->certs.call = uplink_send(z->link->uplink, &r, on_answer, z);
+}
+
+void certs_hurry(struct zedagent *z)
+{
+    if (!z->cycle.is_started)
+        return;
+    if (z->certs.call)
+        z->certs.is_again = true;
+    else
+        loop_timer_start(z->certs.timer, 0, 0);
+}
+
+void certs_follow_items(struct zedagent *z)
+{
+    const int64_t interval_s = items_int(z->items, "timer.cert.interval");
+    if (interval_s == z->certs.interval_s)
+        return;
+    z->certs.interval_s = interval_s;
+    if (z->cycle.is_started && !z->certs.call)
+        schedule(z, /* has_failed= */ false);
+}
+
+void certs_start(struct zedagent *z)
+{
+    certs_publish(z);
+    loop_timer_start(z->certs.timer, 0, 0);
+}
+
+int certs_open(struct zedagent *z)
+{
+    z->certs.timer = loop_timer_new(z->node->loop, on_tick, z);
+    z->certs.interval_s = items_int(z->items, "timer.cert.interval");
+    return 0;
+}
+
+void certs_close(struct zedagent *z)
+{
+    if (z->certs.call)
+        uplink_cancel(z->certs.call);
+    loop_timer_free(z->certs.timer);
+}
