@@ -350,6 +350,8 @@ void publication_free(struct publication *p)
     if (p->fd >= 0)
         pubsub_socket_remove(&p->place);
     pubsub_socket_close(p->watch, p->fd);
+    if (p->pubsub->is_private && p->place.is_persistent)
+        subscriptions_reread(p->pubsub, p->place.id);
     loop_timer_free(p->retry);
     pubsub_place_done(&p->place);
     map_done(&p->entries);

@@ -208,6 +208,15 @@ void subscriptions_connect(struct pubsub *ps, const char *id)
     }
 }
 
+void subscriptions_reread(struct pubsub *ps, const char *id)
+{
+    LIST_FOR_EACH (&ps->subscriptions, item) {
+        struct subscription *s = CONTAINER_OF(item, struct subscription, link);
+        if (strcmp(s->place.id, id) == 0)
+            loop_defer(ps->loop, &s->start);
+    }
+}
+
 static void run_way(struct subscription *s)
 {
     if (s->pubsub->is_private)

@@ -61,3 +61,6 @@ void subscription_read_directory(struct subscription *s);
 void subscription_on_restarted_timer(void *arg);
 /* Those of a private context that have waited for this publication. */
 void subscriptions_connect(struct pubsub *ps, const char *id);
+/* Those of a private context read the files of a publication that goes: what it published in its
+ * last turn is there and nowhere else. */
+void subscriptions_reread(struct pubsub *ps, const char *id);

@@ -188,6 +188,7 @@ void device_start(struct device *d, bool is_simulated)
         .loop = d->loop,
         .clock = &d->clock.clock,
         .machine = &d->machine,
+        .wire = d->wire,
         .directories = {device_path(d, "config"), device_path(d, "persist"), device_path(d, "run")},
         .is_simulated = is_simulated};
     if (node_new(&o, &d->node, &error) < 0)

@@ -20,6 +20,7 @@ struct device {
     struct loop_timer *timer;
     struct clock_virtual clock;
     struct machine machine;
+    struct uplink_wire *wire; /* of the test; NULL: nothing is sent */
     struct node *node;
     struct authority authority, between, signing, exchange; /* of the controller */
     bool (*is_so)(void *arg);

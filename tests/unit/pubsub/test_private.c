@@ -191,6 +191,29 @@ TEST(a_handler_may_change_what_it_subscribes_to)
     }
 }
 
+TEST(the_last_words_of_a_persistent_publication_are_heard)
+{
+    static const struct pubsub_name name = {
+        .agent = STR("zedclient"), .topic = STR("OnboardingStatus"), .is_persistent = true};
+    struct world w;
+    world_init(&w);
+    struct pubsub *ps = world_private_device(&w, "private");
+    struct trace t;
+    trace_subscribe(&w, ps, &t, &name);
+    world_run_turns(&w, 2);
+    struct publication *p = publication(ps, &name);
+    assert_int_equal(world_publish(&w, p, "global", "{\"a\":1}"), 0);
+    publication_free(p);
+    trace_expect(&t, "create global {\"a\":1};");
+    p = publication(ps, &name);
+    assert_int_equal(world_publish(&w, p, "global", "{\"a\":2}"), 0);
+    publication_free(p);
+    trace_expect(&t, "(was {\"a\":1})modify global {\"a\":2};");
+    trace_done(&t);
+    pubsub_free(ps);
+    world_done(&w);
+}
+
 /* ---- many ----------------------------------------------------------------------------------- */
 
 #define N_DEVICES 2000
