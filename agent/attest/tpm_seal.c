@@ -134,11 +134,11 @@ static int unseal(struct tpm_talk *k, struct arena *a, ESYS_TR object, struct st
     int r = registers_session(k, TPM2_SE_POLICY, &session);
     if (r < 0)
         return r;
-    if (k->tss->Esys_Unseal(k->esys, object, session, ESYS_TR_NONE, ESYS_TR_NONE, &plain) !=
-        TSS2_RC_SUCCESS) {
-        tpm_flush(k, &session);
+    r = tpm_check(k->tss->Esys_Unseal(k->esys, object, session, ESYS_TR_NONE, ESYS_TR_NONE, &plain),
+                  "Unseal");
+    tpm_flush(k, &session);
+    if (r < 0)
         return -EPERM;
-    }
     *ret = arena_str(a, str_range((const char *) plain->buffer, plain->size));
     explicit_bzero(plain, sizeof(*plain));
     k->tss->Esys_Free(plain);

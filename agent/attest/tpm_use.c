@@ -192,9 +192,7 @@ static int open_credential(struct tpm_talk *k, struct arena *a, ESYS_TR aik,
                                                       session, ESYS_TR_NONE, &credential, &secret,
                                                       &opened),
                       "ActivateCredential");
-    /* A policy session ends with the command it was for, unless that failed. */
-    if (r < 0)
-        tpm_flush(k, &session);
+    tpm_flush(k, &session);
     if (r < 0)
         return r;
     *ret = arena_str(a, str_range((const char *) opened->buffer, opened->size));
