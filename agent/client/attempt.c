@@ -159,7 +159,8 @@ static void send_registration(struct client_attempt *t)
 {
     ARENA_AUTO a = arena_new();
     const struct node *n = t->node;
-    Eve__Register__ZRegisterMsg m = EVE__REGISTER__ZREGISTER_MSG__INIT;
+    Eve__Register__ZRegisterMsg m;
+    eve__register__zregister_msg__init(&m);
     m.pemcert = pb_data(base64_encode(a, n->identity.cert_pem, BASE64_STANDARD));
     m.serial = arena_strz(a, n->serial);
     m.softserial = arena_strz(a, n->soft_serial);
