@@ -168,6 +168,46 @@ static void read_network(struct machine_linux *m, struct arena *a, struct machin
     }
 }
 
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static void read_ranks(struct machine_linux *m, struct arena *a, const char *at,
+                       struct machine_memory_controller *c)
+{
+    struct str *names;
+    size_t n = linux_list(m, a, at, &names);
+    c->ranks = ARENA_ARRAY(a, struct machine_memory_rank, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = names[i].p;
+        if (!linux_exists(m, a, "%s/%s/dimm_ce_count", at, name))
+            continue;
+        struct str label = linux_read(m, a, "%s/%s/dimm_label", at, name);
+        c->ranks[c->n_ranks++] = (struct machine_memory_rank){
+            .name = label.n ? label : names[i],
+            .n_corrected = (int64_t) linux_read_number(m, a, "%s/%s/dimm_ce_count", at, name),
+            .n_uncorrected = (int64_t) linux_read_number(m, a, "%s/%s/dimm_ue_count", at, name),
+        };
+    }
+}
+
+static void read_memory(struct machine_linux *m, struct arena *a, struct machine_hardware *h)
+{
+    struct str *names;
+    size_t n = linux_list(m, a, "/sys/devices/system/edac/mc", &names);
+    h->memory = ARENA_ARRAY(a, struct machine_memory_controller, n);
+    for (size_t i = 0; i < n; i++) {
+        const char *at = arena_printf(a, "/sys/devices/system/edac/mc/%s", names[i].p).p;
+        if (!linux_exists(m, a, "%s/ce_count", at))
+            continue;
+        struct machine_memory_controller *c = &h->memory[h->n_memory++];
+        *c = (struct machine_memory_controller){
+            .name = names[i],
+            .n_corrected = (int64_t) linux_read_number(m, a, "%s/ce_count", at),
+            .n_uncorrected = (int64_t) linux_read_number(m, a, "%s/ue_count", at),
+        };
+        read_ranks(m, a, at, c);
+    }
+}
+
 int linux_hardware(struct machine *machine, struct arena *a, struct machine_hardware *ret)
 {
     struct machine_linux *m = machine_linux_of(machine);
@@ -177,6 +217,7 @@ int linux_hardware(struct machine *machine, struct arena *a, struct machine_hard
     read_pci(m, a, &h);
     read_usb(m, a, &h);
     read_network(m, a, &h);
+    read_memory(m, a, &h);
     *ret = h;
     return 0;
 }

@@ -47,6 +47,17 @@ struct machine_network_device {
     struct str name, mac, driver, pci_address;
     uint64_t speed_mbits;
 };
+/* Errors of memory, as its controllers count them since the start. */
+struct machine_memory_rank {
+    struct str name;
+    int64_t n_corrected, n_uncorrected;
+};
+struct machine_memory_controller {
+    struct str name;
+    int64_t n_corrected, n_uncorrected;
+    struct machine_memory_rank *ranks;
+    size_t n_ranks;
+};
 struct machine_hardware {
     struct machine_cpu *cpus;
     size_t n_cpus;
@@ -58,6 +69,8 @@ struct machine_hardware {
     size_t n_usb;
     struct machine_network_device *network;
     size_t n_network;
+    struct machine_memory_controller *memory; /* those that can count */
+    size_t n_memory;
 };
 
 struct machine_address {

@@ -139,6 +139,10 @@ TEST(hardware_is_read_from_sysfs)
     put(&w, "/sys/class/net/eth7/address", "52:54:00:12:34:56\n");
     put(&w, "/sys/class/net/eth7/speed", "-1\n");
     put_link(&w, "/sys/class/net/eth7/device", "../../../bus/pci/devices/0000:00:02.0");
+    put(&w, "/sys/devices/system/edac/mc/mc0/ce_count", "3\n");
+    put(&w, "/sys/devices/system/edac/mc/mc0/ue_count", "1\n");
+    put(&w, "/sys/devices/system/edac/mc/mc0/rank2/dimm_ce_count", "2\n");
+    put(&w, "/sys/devices/system/edac/mc/mc0/rank2/dimm_label", "DIMM_A1\n");
     put(&w, "/sys/class/net/br0/address", "52:54:00:12:34:57\n");
     struct machine_hardware h;
     assert_int_equal(w.machine->functions->hardware(w.machine, a, &h), 0);
@@ -160,6 +164,12 @@ TEST(hardware_is_read_from_sysfs)
     assert_str(h.network[0].name, "eth7");
     assert_str(h.network[0].pci_address, "0000:00:02.0");
     assert_true(h.network[0].speed_mbits == 0);
+    assert_int_equal(h.n_memory, 1);
+    assert_int_equal(h.memory[0].n_corrected, 3);
+    assert_int_equal(h.memory[0].n_uncorrected, 1);
+    assert_int_equal(h.memory[0].n_ranks, 1);
+    assert_str(h.memory[0].ranks[0].name, "DIMM_A1");
+    assert_int_equal(h.memory[0].ranks[0].n_corrected, 2);
     end(&w);
 }
 
