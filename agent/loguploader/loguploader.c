@@ -93,7 +93,10 @@ static void put_aside(struct loguploader *u)
                                       failed.n_files - LOGFILES_MAX_FAILED + 1);
     stream_of(u)->n_kept_local++;
     int r = logfiles_move(u->root, u->directory, LOG_FAILED, u->name, !u->node->is_simulated);
-    log_warning("a log file is put aside", LOG_STR("file", u->name), LOG_ERRNO(r));
+    if (r < 0)
+        log_error("a log file cannot be put aside", LOG_STR("file", u->name), LOG_ERRNO(r));
+    else
+        log_warning("a log file is put aside", LOG_STR("file", u->name));
 }
 
 static void let_go(struct loguploader *u)
