@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 
+#define FIRST_BLOCK_BYTES ((size_t) 1024) /* a port or two: each device keeps them */
+
 static const struct str *copy_list(struct arena *a, const struct str *items, size_t *n)
 {
     *n = MIN(*n, (size_t) UPLINK_MAX_ADDRESSES);
@@ -50,7 +52,7 @@ static struct uplink_port copy_port(struct arena *a, const struct uplink_port *f
 
 struct uplink_ports *uplink_ports_new(unsigned version, const struct uplink_port *items, size_t n)
 {
-    struct arena *a = arena_new();
+    struct arena *a = arena_new_with(FIRST_BLOCK_BYTES);
     struct uplink_ports *p = ARENA_NEW(a, struct uplink_ports);
     p->arena = a;
     p->n_refs = 1;

@@ -77,7 +77,8 @@ static void place_global(struct pubsub_place *place, const struct pubsub *ps,
 {
     struct pubsub_name global = *name;
     global.agent = STR("global");
-    place->values = join(ps->run, &global, name->topic);
+    if (place->has_files)
+        place->values = join(ps->run, &global, name->topic);
     place->large = join_under(ps->persist, "pubsub-large", &global);
 }
 
@@ -101,9 +102,11 @@ int pubsub_place_init(struct pubsub_place *place, const struct pubsub *ps,
         place_global(place, ps, name);
         return 0;
     }
+    place->large = join_under(ps->persist, "pubsub-large", name);
+    if (!place->has_files)
+        return 0;
     place->values = name->is_persistent ? join_under(ps->persist, "status", name)
                                         : join(ps->var_run, name, name->topic);
-    place->large = join_under(ps->persist, "pubsub-large", name);
     place->directory = join(ps->var_run, name, STR_NONE);
     struct buf socket = {0};
     buf_printf(&socket, "%s.sock", place->topic);

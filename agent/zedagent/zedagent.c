@@ -133,7 +133,7 @@ int zedagent_new(struct node *n, const struct zedagent_options *o, struct zedage
     z->node = n;
     z->o = o ? *o : (struct zedagent_options){0};
     z->items = items_new();
-    z->names = arena_new();
+    z->names = arena_new_with(512);
     z->facts.config_status = ZEDAGENT_CONFIG_FAIL;
     list_init(&z->listeners);
     const int r = open_all(z);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 
 #define ARENA_BLOCK_BYTES ((size_t) 8 * 1024)
+#define ARENA_MIN_BLOCK_BYTES ((size_t) 128)
 #define ARENA_MAX_BLOCK_BYTES ((size_t) 1024 * 1024)
 #define ARENA_ALIGN _Alignof(max_align_t)
 
@@ -41,7 +42,7 @@ static struct block *block_new(size_t capacity, struct block *older)
 struct arena *arena_new_with(size_t first_block_bytes)
 {
     struct arena *a = NEW(struct arena);
-    a->newest = block_new(MAX(first_block_bytes, ARENA_BLOCK_BYTES), NULL);
+    a->newest = block_new(MAX(first_block_bytes, ARENA_MIN_BLOCK_BYTES), NULL);
     return a;
 }
 

@@ -10,7 +10,8 @@
 struct arena;
 
 struct arena *arena_new(void);
-/* With a first block of that size: for an arena that is reset and used again for much the same. */
+/* With a first block of that size: for an arena that is reset and used again for much the same, and
+ * for a small one that is kept. */
 struct arena *arena_new_with(size_t first_block_bytes);
 void arena_free(struct arena *a);
 DEFINE_CLEANUP(struct arena *, arena_free)

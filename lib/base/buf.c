@@ -84,6 +84,9 @@ void buf_consume(struct buf *b, size_t n)
 char *buf_take(struct buf *b)
 {
     char *p = b->p ? b->p : mem_zalloc(1);
+    /* What is taken is mostly kept: not with the room that was for more. */
+    if (b->capacity > b->n + 1 + b->n / 8)
+        p = mem_realloc(p, b->n + 1);
     *b = (struct buf){0};
     return p;
 }
