@@ -200,6 +200,9 @@ static int make_datastore(struct composition *c, const struct store_type *type, 
         MESSAGE_NEW(c->arena, eve__config__datastore_config);
     m->id = arena_strz(c->arena, datastore_uuid(c, t->class));
     m->dtype = type->type;
+    if (json_get_str(parameters, STR("certificate")).n)
+        REPEATED_ADD(c->arena, m->dscertpem, m->n_dscertpem,
+                     pb_data(json_get_str(parameters, STR("certificate"))));
     if (json_get_str(parameters, STR("region")).n)
         m->region = arena_strz(c->arena, json_get_str(parameters, STR("region")));
     if (set_url(c, type, json_get_str(parameters, STR("URL")),

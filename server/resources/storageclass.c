@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 
+#include "pki/chain.h"
 #include "resources/addresses.h"
 #include "resources/checks.h"
 #include "resources/eve_references.h"
@@ -96,9 +97,24 @@ static void check_url(struct causes *causes, const struct field_path *at, struct
                    "must be a URL of the store without a user, (e.g. https://images.example.org)");
 }
 
+/* Whom a device trusts there besides those that everybody trusts. */
+static void check_certificate(struct causes *causes, const struct field_path *at,
+                              const struct json *pem)
+{
+    PKI_CHAIN_AUTO chain = {0};
+    if (pem && pki_chain_parse(json_str(pem), &chain) < 0)
+        causes_add(causes, CAUSE_INVALID, at, NULL, "must be certificates in PEM, at most %d",
+                   PKI_CHAIN_MAX);
+}
+
 static void check_eve(struct hook_context *h, const struct json *parameters, struct causes *causes)
 {
-    static const struct str known[] = {STR("type"), STR("URL"), STR("path"), STR("region"),
+    static const struct str known[] = {STR("type"),
+                                       STR("URL"),
+                                       STR("path"),
+                                       STR("region"),
+                                       STR("format"),
+                                       STR("certificate"),
                                        STR("credentialsSecret")};
     const struct field_path at = FIELD_NAME(NULL, STR("parameters"));
     const struct str type = json_get_str(parameters, STR("type")),
@@ -108,6 +124,8 @@ static void check_eve(struct hook_context *h, const struct json *parameters, str
         check_supported(causes, &FIELD_NAME(&at, STR("type")), json_get(parameters, STR("type")),
                         eve_types, N_ELEMENTS(eve_types));
     check_url(causes, &at, type, json_get(parameters, STR("URL")));
+    check_certificate(causes, &FIELD_NAME(&at, STR("certificate")),
+                      json_get(parameters, STR("certificate")));
     if ((str_is(type, "s3") || str_is(type, "gcs")) && !json_get_str(parameters, STR("path")).n)
         causes_add(causes, CAUSE_REQUIRED, &FIELD_NAME(&at, STR("path")), NULL,
                    "type %.*s needs a bucket", STR_ARG(type));

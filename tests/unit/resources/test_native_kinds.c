@@ -87,6 +87,11 @@ TEST(new_objects_are_judged)
          "and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
          "'123-abc', regex used "
          "for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+        {"storage.k8s.io/v1/storageclasses",
+         "{'provisioner':'eve','parameters':{'type':'container','URL':'r.example','certificate':'"
+         "no "
+         "PEM'}}",
+         "parameters.certificate: Invalid value: must be certificates in PEM, at most 32"},
         /* controller revisions */
         {"apps/v1/controllerrevisions", "{'revision':-1}",
          "data: Required value: data is mandatory | revision: Invalid value: -1: must be greater "
