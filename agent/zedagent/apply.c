@@ -41,7 +41,6 @@ void apply_items(struct zedagent *z, const Eve__Config__EdgeDevConfig *config,
         (void) items_set(z->items, pb_text(config->configitems[i]->key),
                          pb_text(config->configitems[i]->value));
     apply_publish_items(z);
-    topics_forget(z, SECTION_APPS); /* their boot order may follow an item */
     cycle_follow_items(z);
     certs_follow_items(z);
     status_merge_maintenance(z);
@@ -139,8 +138,7 @@ static enum apply_result take_sections(struct zedagent *z, const Eve__Config__Ed
                       .config = c,
                       .source = source,
                       .now_us = z->node->clock->wall_us(z->node->clock),
-                      .received_us = z->facts.config_received_us,
-                      .boot_order = items_text(z->items, "app.boot.order")};
+                      .received_us = z->facts.config_received_us};
     for (int id = 0; id < SECTIONS; id++) {
         if (is_bootstrap && !parse_sections[id].is_for_bootstrap)
             continue;

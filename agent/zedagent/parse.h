@@ -32,7 +32,6 @@ struct parse {
     enum parse_source source;
     int64_t now_us;              /* of errors */
     int64_t received_us;         /* of the configuration: its own time, or ours */
-    struct str boot_order;       /* the item app.boot.order */
     const char *cache_directory; /* where files go, as others will read them */
     struct parse_file *files;
 };

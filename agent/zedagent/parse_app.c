@@ -10,7 +10,7 @@
 #define SECOND_NS 1000000000LL
 
 enum { MODE_NOHYPER = 4 };
-enum { SOURCE_CONTROLLER = 2, SOURCE_DEVICE_PROPERTY = 3 };
+enum { SOURCE_CONTROLLER = 2 };
 
 static const Eve__Config__UUIDandVersion *identity_of(const Eve__Config__AppInstanceConfig *app)
 {
@@ -34,22 +34,7 @@ static void add_error(struct arena *a, struct json **errors, struct str error)
 /* ---- the machine ------------------------------------------------------------------------------
  */
 
-/* The controller's word, then the device's property. */
-static int boot_order(const struct parse *p, const Eve__Config__VmConfig *v, int *ret_source)
-{
-    *ret_source = v->boot_order ? SOURCE_CONTROLLER : 0;
-    if (v->boot_order || !p->boot_order.n)
-        return v->boot_order;
-    *ret_source = SOURCE_DEVICE_PROPERTY;
-    if (str_eq_nocase(p->boot_order, STR("usb")))
-        return EVE__COMMON__BOOT_ORDER__BOOT_ORDER_USB;
-    if (str_eq_nocase(p->boot_order, STR("nousb")))
-        return EVE__COMMON__BOOT_ORDER__BOOT_ORDER_NOUSB;
-    *ret_source = 0;
-    return 0;
-}
-
-static struct json *resources_value(struct parse *p, const Eve__Config__VmConfig *v, int order)
+static struct json *resources_value(struct parse *p, const Eve__Config__VmConfig *v)
 {
     struct gotype g = gotype_new(p->arena);
     gotype_text(&g, "Kernel", pb_text(v->kernel));
@@ -76,7 +61,7 @@ static struct json *resources_value(struct parse *p, const Eve__Config__VmConfig
     gotype_bool(&g, "EnforceNetworkInterfaceOrder", v->enforce_network_interface_order);
     gotype_bool(&g, "EnableOemWinLicenseKey", v->enable_oem_win_license_key);
     gotype_bool(&g, "DisableVirtualTPM", v->disable_vtpm);
-    gotype_int(&g, "BootOrder", order);
+    gotype_int(&g, "BootOrder", v->boot_order);
     return g.object;
 }
 
@@ -390,15 +375,13 @@ static struct json *app_value(struct parse *p, const Eve__Config__AppInstanceCon
     struct json *errors = NULL;
     struct json *adapters = adapters_value(p, app, instances, &errors);
     struct json *ios = io_adapters(p, app);
-    int source;
-    const int order = boot_order(p, v, &source);
     check_app(p, app, adapters, ios, &errors);
     gotype_uuid(&id, "UUID", pb_text(identity_of(app)->uuid));
     gotype_text(&id, "Version", pb_text(identity_of(app)->version));
     gotype_value(&g, "UUIDandVersion", id.object);
     gotype_text(&g, "DisplayName", pb_text(app->displayname));
     gotype_value(&g, "Errors", errors);
-    gotype_value(&g, "FixedResources", resources_value(p, v, order));
+    gotype_value(&g, "FixedResources", resources_value(p, v));
     gotype_bool(&g, "DisableLogs", v->disablelogs);
     gotype_value(&g, "VolumeRefConfigList", volume_refs(p, app));
     gotype_bool(&g, "Activate", app->activate);
@@ -414,7 +397,7 @@ static struct json *app_value(struct parse *p, const Eve__Config__AppInstanceCon
     gotype_int(&g, "AffinityType", app->affinity);
     gotype_int(&g, "DeploymentType", app->runtime_type);
     gotype_int(&g, "ControllerBootOrder", v->boot_order);
-    gotype_int(&g, "BootOrderSource", source);
+    gotype_int(&g, "BootOrderSource", v->boot_order ? SOURCE_CONTROLLER : 0);
     return g.object;
 }
 
