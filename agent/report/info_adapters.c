@@ -87,6 +87,9 @@ static void add_bundle(struct world *w, Eve__Info__ZInfoDevice *d, const struct 
     else
         b->usedbybaseos = FLAG(adapter, "KeepInHost") || FLAG(adapter, "IsPort");
     b->err = make_adapter_error(w, adapter);
+    JSON_FOR_EACH_ITEM (all_adapters(w), other)
+        if (!b->err && group.n && str_eq_nocase(json_get_str(other, STR("AssignmentGroup")), group))
+            b->err = make_adapter_error(w, other);
     PUSH(w, d, assignableadapters, b);
 }
 
