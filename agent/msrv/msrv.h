@@ -174,6 +174,8 @@ struct msrv_options {
     const char *diag_path;        /* /run/diag.out on a device */
     const char *exporter_address; /* numeric IPv4; NULL: 127.0.0.1 */
     int exporter_port;            /* 0: MSRV_EXPORTER_PORT */
+    /* After msrv_free(): nobody asks the world any more, on workers either; NULL: nothing. */
+    void (*on_freed)(void *ctx);
 };
 
 struct msrv *msrv_new(const struct msrv_options *options);

@@ -183,7 +183,8 @@ struct msrv {
     struct list connections; /* oldest first */
     struct loop_timer *timer;
     bool is_timer_on, is_freed;
-    size_t n_refs; /* the owner's, and one of each connection and listener that is not gone yet */
+    char *diag_path; /* our copy: workers read it */
+    size_t n_refs;   /* the owner's, and one of each connection and listener that is not gone yet */
     struct msrv_count count;
 };
 

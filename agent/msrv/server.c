@@ -25,6 +25,8 @@ struct msrv *msrv_new(const struct msrv_options *options)
 {
     struct msrv *m = NEW(struct msrv);
     m->options = *options;
+    m->options.diag_path = m->diag_path =
+        options->diag_path ? mem_strdup(options->diag_path) : NULL;
     if (!m->options.exporter_address)
         m->options.exporter_address = "127.0.0.1";
     if (!m->options.exporter_port)
@@ -42,6 +44,9 @@ void msrv_unref(struct msrv *m)
     if (--m->n_refs > 0)
         return;
     visitors_done(&m->visitors);
+    if (m->options.on_freed)
+        m->options.on_freed(m->options.ctx);
+    mem_free(m->diag_path);
     mem_free(m);
 }
 

@@ -476,13 +476,18 @@ int msrv_topics_new(const struct msrv_topics_options *o, struct msrv_topics **re
     return 0;
 }
 
+void msrv_topics_close(struct msrv_topics *t)
+{
+    for (int i = 0; i < N_TOPICS; i++)
+        subscription_free(TAKE(t->subscriptions[i]));
+    usage_free(TAKE(t->usage));
+    publication_free(TAKE(t->metadata));
+}
+
 void msrv_topics_free(struct msrv_topics *t)
 {
     if (!t)
         return;
-    for (int i = 0; i < N_TOPICS; i++)
-        subscription_free(t->subscriptions[i]);
-    usage_free(t->usage);
-    publication_free(t->metadata);
+    msrv_topics_close(t);
     mem_free(t);
 }

@@ -21,7 +21,10 @@ struct msrv_topics_options {
 /* Publishes AppInstMetaData and PatchEnvelopeUsage as "msrv", persistent. -EADDRINUSE when somebody
  * does already. */
 int msrv_topics_new(const struct msrv_topics_options *o, struct msrv_topics **ret);
-/* After the server that asks it, and the loop has settled. NULL allowed. */
+/* Leaves the topics; only functions on a worker may still be called. */
+void msrv_topics_close(struct msrv_topics *t);
+/* When the server's on_freed has said that nobody asks it, or the loop has settled after the
+ * server's end. NULL allowed. */
 void msrv_topics_free(struct msrv_topics *t);
 /* Its ctx is a struct msrv_topics. */
 extern const struct msrv_world msrv_topics_world;

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From an AppInstanceConfig to what the runtime is asked to run. */
+#include <errno.h>
+
+#include "apps/apps_internal.h"
+#include "attest/keys.h"
+#include "base/base64.h"
+#include "base/log.h"
+#include "eve/common.pb-c.h"
+#include "protobuf/message.h"
+
+int instance_open_secrets(struct arena *arena, const struct apps *a, const struct json *config,
+                          Eve__Common__EncryptionBlock **ret)
+{
+    const struct json *block = json_get(config, STR("CipherBlockStatus"));
+    struct str plain;
+    *ret = NULL;
+    if (!json_is(block, JSON_OBJECT))
+        block = config;
+    if (!json_get_bool(block, STR("IsCipher"), false))
+        return 0;
+    int r = a->options.keys ? node_keys_open(a->options.keys, arena, block, &plain) : -ENOENT;
+    if (r < 0)
+        return r;
+    *ret = PB_UNPACK(arena, eve__common__encryption_block, plain);
+    return *ret ? 0 : -EBADMSG;
+}
+
+/* Base64; absent: none. */
+static int find_user_data(struct arena *arena, const struct apps *a, const struct json *config,
+                          struct str *ret, struct str *ret_error)
+{
+    Eve__Common__EncryptionBlock *block = NULL;
+    int r = instance_open_secrets(arena, a, config, &block);
+    struct str plain = json_get_str(config, STR("pubsub-large-CloudInitUserData"));
+    *ret = block ? str_of(block->protecteduserdata) : plain;
+    if (r >= 0 || plain.n) /* falls back to clear text, as EVE does */
+        return 0;
+    *ret_error = STR("its user data cannot be decrypted");
+    return r;
+}
+
+static int read_words(struct arena *arena, const struct application *p, const struct json *config,
+                      struct instance_words *ret, struct str *ret_error)
+{
+    struct str coded = STR_NONE, text;
+    int r = find_user_data(arena, p->apps, config, &coded, ret_error);
+    if (r < 0 || !coded.n)
+        return r;
+    if (base64_decode(arena, coded, BASE64_STANDARD, &text, NULL) < 0) {
+        *ret_error = STR("its user data is no base64");
+        return -EINVAL;
+    }
+    return instance_read_user_data(arena, text, ret, ret_error);
+}
+
+static bool is_read_only(struct arena *arena, const struct apps *a, const char *key)
+{
+    const struct json *config = topics_get(arena, a, IN_VOLUME, str_of(key));
+    return json_get_bool(config, STR("ReadOnly"), false);
+}
+
+static void add_mount(struct arena *arena, const struct application *p, size_t i,
+                      struct runtime_mount *mounts, struct runtime_instance *ret)
+{
+    const struct volume_ref *ref = &p->volumes[i];
+    const struct volume *v = volume_find(p->apps, str_of(ref->key));
+    if (v->target == TARGET_APP_CUSTOM) /* offered by the metadata server */
+        return;
+    if (ref->mount[0] != '/') {
+        log_warning("a volume without a directory to be mounted at is left out",
+                    LOG_TEXT("app", p->id), LOG_TEXT("volume", ref->key));
+        return;
+    }
+    mounts[ret->n_mounts++] = (struct runtime_mount){
+        .volume = str_of(v->id),
+        .target = str_of(ref->mount),
+        .is_read_only = is_read_only(arena, p->apps, ref->key),
+    };
+}
+
+/* The first is the root, the others go where they say. */
+static int place_volumes(struct arena *arena, const struct application *p,
+                         struct runtime_instance *ret, struct str *ret_error)
+{
+    struct runtime_mount *mounts = ARENA_ARRAY(arena, struct runtime_mount, p->n_volumes + 1);
+    const struct volume *root =
+        p->n_volumes ? volume_find(p->apps, str_of(p->volumes[0].key)) : NULL;
+    if (!root || !root->content) {
+        *ret_error = STR("its first volume must hold an image, and it has none");
+        return -EINVAL;
+    }
+    ret->root_volume = str_of(root->id);
+    ret->mounts = mounts;
+    for (size_t i = 1; i < p->n_volumes; i++)
+        add_mount(arena, p, i, mounts, ret);
+    return 0;
+}
+
+static void set_network(struct arena *arena, const struct application *p,
+                        struct runtime_instance *ret)
+{
+    struct apps_network *w = p->apps->options.network;
+    if (!w || !p->n_adapters)
+        return;
+    ret->network = RUNTIME_NETWORK_JOIN;
+    ret->network_path = w->functions->namespace_path(w, arena, str_of(p->id));
+}
+
+int instance_build(struct arena *arena, const struct application *p, struct runtime_instance *ret,
+                   struct str *ret_error)
+{
+    const struct json *config = topics_get(arena, p->apps, IN_APP, str_of(p->id));
+    const struct json *resources = json_get(config, STR("FixedResources"));
+    struct instance_words words = {0};
+    *ret = (struct runtime_instance){
+        .id = str_of(p->id),
+        .memory_max_bytes = json_get_int(resources, STR("Memory"), 0) * 1024,
+        .cpu_millis = json_get_int(resources, STR("VCpus"), 0) * 1000,
+    };
+    int r = place_volumes(arena, p, ret, ret_error);
+    if (r >= 0)
+        r = read_words(arena, p, config, &words, ret_error);
+    if (r < 0)
+        return r;
+    ret->env = words.env;
+    ret->n_env = words.n_env;
+    ret->args = words.args;
+    ret->n_args = words.n_args;
+    set_network(arena, p, ret);
+    return 0;
+}
