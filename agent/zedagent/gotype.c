@@ -53,6 +53,12 @@ struct json gotype_string(struct arena *a, struct str value)
     return json_string(str_is_utf8(value) ? value : repair(a, value));
 }
 
+struct str gotype_key(struct arena *a, struct str value)
+{
+    const struct json v = gotype_string(a, value);
+    return json_str(&v);
+}
+
 void gotype_text(struct gotype *g, const char *name, struct str value)
 {
     add(g, name, gotype_string(g->arena, value), value.n == 0);

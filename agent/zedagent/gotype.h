@@ -40,6 +40,7 @@ void gotype_error(struct gotype *g, struct str error, int64_t now_us);
 
 /* By themselves, for lists. */
 struct json gotype_string(struct arena *a, struct str value);
+struct str gotype_key(struct arena *a, struct str value);
 struct json gotype_bytes_value(struct arena *a, struct str bytes);
 struct json gotype_uuid_value(struct arena *a, struct str text);
 struct str gotype_time_text(struct arena *a, int64_t wall_us);

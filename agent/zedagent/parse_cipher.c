@@ -21,7 +21,8 @@ struct json *parse_cipher_contexts(struct parse *p)
     for (size_t i = 0; i < p->config->n_ciphercontexts; i++) {
         const Eve__Common__CipherContext *c = p->config->ciphercontexts[i];
         if (pb_text(c->contextid).n)
-            json_append_member(p->arena, all, pb_text(c->contextid), *context_value(p->arena, c));
+            json_append_member(p->arena, all, gotype_key(p->arena, pb_text(c->contextid)),
+                               *context_value(p->arena, c));
     }
     return all;
 }

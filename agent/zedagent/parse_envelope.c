@@ -156,10 +156,11 @@ static struct json *envelope_value(struct parse *p, const Eve__Config__EvePatchE
         const struct str error = add_artifact(p, e->artifacts[i], &all);
         if (error.n)
             json_push(p->arena, &errors,
-                      json_string(arena_printf(p->arena,
-                                               "Failed to compose binary blob for patch envelope "
-                                               "%.*s",
-                                               STR_ARG(error))));
+                      gotype_string(p->arena,
+                                    arena_printf(p->arena,
+                                                 "Failed to compose binary blob for patch envelope "
+                                                 "%.*s",
+                                                 STR_ARG(error))));
     }
     gotype_text(&g, "Name", pb_text(e->displayname));
     gotype_text(&g, "Version",

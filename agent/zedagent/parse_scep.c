@@ -110,7 +110,8 @@ struct json *parse_scep(struct parse *p)
     for (size_t i = 0; i < p->config->n_scep_profiles; i++) {
         const struct str name = pb_text(p->config->scep_profiles[i]->profile_name);
         if (name.n)
-            json_append_member(p->arena, all, name, *profile_value(p, p->config->scep_profiles[i]));
+            json_append_member(p->arena, all, gotype_key(p->arena, name),
+                               *profile_value(p, p->config->scep_profiles[i]));
     }
     return all;
 }

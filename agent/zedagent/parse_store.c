@@ -169,7 +169,8 @@ struct json *parse_base_os(struct parse *p)
     gotype_text(&g, "ContentTreeUUID", pb_text(b->content_tree_uuid));
     gotype_int(&g, "RetryUpdateCounter", b->retry_update ? b->retry_update->counter : 0);
     gotype_bool(&g, "Activate", b->activate);
-    json_append_member(p->arena, all, pb_text(b->content_tree_uuid), *g.object);
+    json_append_member(p->arena, all, gotype_key(p->arena, pb_text(b->content_tree_uuid)),
+                       *g.object);
     return all;
 }
 
