@@ -23,20 +23,21 @@ static bool is_loopback(const struct nim *m)
            str_starts_with(u.host, STR("127."));
 }
 
-/* We do not own the machine's routing, so with several ports the source address alone decides
- * nothing. With one there is nothing to decide, and a simulated one has no interface at all. */
+/* We do not own the machine's routing, so where there are several ways out the source address alone
+ * decides nothing. With one there is nothing to decide, and a simulated machine has no interface at
+ * all. */
 static bool binds_device(const struct nim *m, const struct machine_interface *list, size_t n)
 {
     const struct dpc *d = dpc_list_current(&m->list);
-    size_t n_ports = 0;
+    size_t n_ports = 0, n_ways = 0;
     if (!d || strcmp(m->node->machine->functions->name, "sim") == 0 || is_loopback(m))
         return false;
-    for (size_t i = 0; i < d->n_ports; i++) {
-        const struct machine_interface *at =
-            status_find_interface(list, n, str_of(d->ports[i].name));
-        n_ports += at && d->ports[i].is_l3;
+    for (size_t i = 0; i < n; i++) {
+        const struct dpc_port *p = dpc_find_port(d, list[i].name);
+        n_ports += p && p->is_l3;
+        n_ways += list[i].n_routers > 0;
     }
-    return n_ports > 1;
+    return n_ports > 1 || n_ways > 1;
 }
 
 struct json *nim_status(struct nim *m, struct arena *a)
@@ -142,10 +143,10 @@ static void on_act(struct loop_deferred *deferred)
     struct nim *m = CONTAINER_OF(deferred, struct nim, act);
     if (m->verifier.wants_test)
         nim_test_start(m);
-    if (m->needs_status)
-        nim_publish_status(m);
     if (m->needs_list)
         publish_list(m);
+    if (m->needs_status)
+        nim_publish_status(m);
     set_timer(m);
 }
 

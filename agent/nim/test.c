@@ -191,6 +191,23 @@ static void record_ports(struct nim *m, struct dpc *d, const struct uplink_verif
     }
 }
 
+/* Of what is not there nothing else is worth telling. */
+static void record_missing(struct nim *m, struct dpc *d, struct arena *a)
+{
+    struct machine *machine = m->node->machine;
+    struct machine_interface *list = NULL;
+    size_t n = 0;
+    if (machine->functions->interfaces(machine, a, &list, &n) < 0)
+        return;
+    for (size_t i = 0; i < d->n_ports; i++) {
+        struct dpc_port *p = &d->ports[i];
+        if (!dpc_port_is_management(d, p) || status_find_interface(list, n, str_of(p->name)))
+            continue;
+        dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock),
+                         arena_printf(a, "missing interface %s", p->name));
+    }
+}
+
 static struct str words_of(struct arena *a, const struct uplink_verification *v)
 {
     BUF_AUTO words = {0};
@@ -214,6 +231,7 @@ static void on_verified(void *arg, const struct uplink_verification *v)
         return;
     }
     record_ports(m, d, v);
+    record_missing(m, d, a);
     struct verifier_findings f = look(m, a, d);
     f.is_reachable = v->is_reachable;
     f.is_temporary = !v->is_reachable && v->is_temporary;
