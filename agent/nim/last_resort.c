@@ -95,7 +95,7 @@ void nim_last_resort(struct nim *m)
     if (ports.n == 0 || dpc_read(&config, &d, &dpc) < 0 ||
         (before && dpc_has_same_content(before, dpc)))
         return;
-    log_info("the machine's own ports are a configuration of last resort",
-             LOG_INT("ports", (int64_t) ports.n));
+    log_debug("the machine's own ports are a configuration of last resort",
+              LOG_INT("ports", (int64_t) ports.n));
     nim_put(m, TAKE(dpc));
 }

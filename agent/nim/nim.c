@@ -250,7 +250,9 @@ static void on_network(void *arg)
         return;
     /* An interface that has come must be told what it is to be. */
     m->applied = NULL;
-    if (m->test.is_under_way)
+    if (m->test.is_under_way && !m->test.is_again)
+        m->verifier.wants_test = m->test.is_again = true;
+    else if (m->test.is_under_way)
         m->test.is_stale = true;
     verifier_hurry(&m->verifier);
     verifier_restart(&m->verifier);

@@ -82,6 +82,7 @@ static void finish(struct nim *m, const struct verifier_findings *f)
 {
     const bool is_stale = m->test.is_stale;
     nim_test_cancel(m);
+    m->test.is_again = false;
     m->needs_status = m->needs_list = true;
     if (is_stale && !f->is_reachable && !f->is_assigned)
         m->verifier.wants_test = true; /* it was of a network that is no more */
