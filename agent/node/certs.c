@@ -14,6 +14,7 @@
 #define CHECKPOINT STR("checkpoint/controllercerts")
 #define CHECKPOINT_BACKUP STR("checkpoint/controllercerts.bak")
 #define ROOT STR("root-certificate.pem")
+#define ARENA_SLACK_BYTES ((size_t) 256) /* for what aligns the strings of a set */
 
 /* HashAlgorithm */
 enum { HASH_SHA256_16BYTES = 1, HASH_SHA256_32BYTES = 2 };
@@ -22,8 +23,6 @@ void node_certs_free(struct node_certs *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; i < c->n; i++)
-        pki_cert_free(c->items[i].cert);
     pki_public_free(c->signing);
     arena_free(c->arena);
     mem_free(c);
@@ -44,19 +43,34 @@ static bool is_leaf(int type)
            type == EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_ECDH_EXCHANGE;
 }
 
-static int add_cert(struct node_certs *c, const Eve__Certs__ZCert *from, const char **ret_reason)
+/* A set while it is verified: parsed certificates take too much memory to be kept. */
+struct candidate {
+    struct node_certs *set;
+    struct pki_chain parsed; /* in the order of the set */
+};
+
+static void candidate_done(struct candidate *c)
+{
+    pki_chain_done(&c->parsed);
+    node_certs_free(c->set);
+}
+
+static int add_cert(struct candidate *c, const Eve__Certs__ZCert *from, const char **ret_reason)
 {
     const int type = (int) from->type;
+    struct node_certs *set = c->set;
     if (!is_leaf(type) && type != EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_INTERMEDIATE)
         return reject("a certificate of a type that controllers do not have", ret_reason);
-    struct node_controller_cert *to = &c->items[c->n];
-    *to = (struct node_controller_cert){.hash_algo = (int) from->hashalgo,
-                                        .type = type,
-                                        .pem = arena_str(c->arena, pb_bytes(from->cert)),
-                                        .hash = arena_str(c->arena, pb_bytes(from->certhash))};
-    if (pki_cert_parse(to->pem, &to->cert) < 0)
+    if (set->n >= PKI_CHAIN_MAX)
+        return reject("there are too many certificates", ret_reason);
+    if (pki_cert_parse(pb_bytes(from->cert), &c->parsed.certs[set->n]) < 0)
         return reject("a certificate is damaged", ret_reason);
-    c->n++;
+    c->parsed.n++;
+    set->items[set->n++] =
+        (struct node_controller_cert){.hash_algo = (int) from->hashalgo,
+                                      .type = type,
+                                      .pem = arena_str(set->arena, pb_bytes(from->cert)),
+                                      .hash = arena_str(set->arena, pb_bytes(from->certhash))};
     return 0;
 }
 
@@ -69,17 +83,16 @@ static size_t count_type(const struct node_certs *c, int type)
 }
 
 /* Borrows the certificates: the leaf, then all that may stand between. */
-static struct pki_chain chain_of(const struct node_certs *c,
-                                 const struct node_controller_cert *leaf)
+static struct pki_chain chain_of(const struct candidate *c, size_t leaf)
 {
-    struct pki_chain chain = {.certs = {leaf->cert}, .n = 1};
-    for (size_t i = 0; i < c->n && chain.n < PKI_CHAIN_MAX; i++)
-        if (!is_leaf(c->items[i].type))
-            chain.certs[chain.n++] = c->items[i].cert;
+    struct pki_chain chain = {.certs = {c->parsed.certs[leaf]}, .n = 1};
+    for (size_t i = 0; i < c->set->n && chain.n < PKI_CHAIN_MAX; i++)
+        if (!is_leaf(c->set->items[i].type))
+            chain.certs[chain.n++] = c->parsed.certs[i];
     return chain;
 }
 
-static int verify_chains(const struct node *n, const struct node_certs *c, const char **ret_reason)
+static int verify_chains(const struct node *n, const struct candidate *c, const char **ret_reason)
 {
     BUF_AUTO pem = {0};
     PKI_CHAIN_AUTO roots = {0};
@@ -87,10 +100,10 @@ static int verify_chains(const struct node *n, const struct node_certs *c, const
         pki_chain_parse(buf_str(&pem), &roots) < 0)
         return reject("root-certificate.pem is absent or damaged", ret_reason);
     const int64_t now_s = n->clock->wall_us(n->clock) / 1000000;
-    for (size_t i = 0; i < c->n; i++) {
-        if (!is_leaf(c->items[i].type))
+    for (size_t i = 0; i < c->set->n; i++) {
+        if (!is_leaf(c->set->items[i].type))
             continue;
-        const struct pki_chain chain = chain_of(c, &c->items[i]);
+        const struct pki_chain chain = chain_of(c, i);
         PKI_CHAIN_AUTO between = {0};
         const int r = pki_chain_verify(&chain, &roots, now_s, &between, ret_reason);
         if (r < 0)
@@ -99,22 +112,28 @@ static int verify_chains(const struct node *n, const struct node_certs *c, const
     return 0;
 }
 
-static int check_set(const struct node *n, struct node_certs *c, bool needs_ecdh,
+static void find_signing(struct candidate *c)
+{
+    for (size_t i = 0; i < c->set->n; i++)
+        if (c->set->items[i].type == EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_SIGNING) {
+            c->set->signing = pki_cert_public(c->parsed.certs[i]);
+            pki_sha256(c->set->items[i].pem, c->set->signing_hash);
+        }
+}
+
+static int check_set(const struct node *n, struct candidate *c, bool needs_ecdh,
                      const char **ret_reason)
 {
-    if (count_type(c, EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_SIGNING) != 1)
+    const struct node_certs *set = c->set;
+    if (count_type(set, EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_SIGNING) != 1)
         return reject("there is not exactly one signing certificate", ret_reason);
-    if (needs_ecdh && count_type(c, EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_ECDH_EXCHANGE) < 1)
+    if (needs_ecdh &&
+        count_type(set, EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_ECDH_EXCHANGE) < 1)
         return reject("there is no certificate for key exchange", ret_reason);
     const int r = verify_chains(n, c, ret_reason);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < c->n; i++)
-        if (c->items[i].type == EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_SIGNING) {
-            c->signing = pki_cert_public(c->items[i].cert);
-            pki_sha256(c->items[i].pem, c->signing_hash);
-        }
-    return 0;
+    if (r == 0)
+        find_signing(c);
+    return r;
 }
 
 static int parse_set(const struct node *n, struct str message, bool needs_ecdh,
@@ -127,19 +146,18 @@ static int parse_set(const struct node *n, struct str message, bool needs_ecdh,
         *ret_reason = "it is no list of certificates";
         return -EBADMSG;
     }
-    if (from->n_certs > PKI_CHAIN_MAX)
-        return reject("there are too many certificates", ret_reason);
-    CLEANUP(node_certs_freep) struct node_certs *c = NEW(struct node_certs);
-    c->arena = arena_new_with(message.n + 1024);
-    c->items = ARENA_ARRAY(c->arena, struct node_controller_cert, from->n_certs + 1);
+    CLEANUP(candidate_done) struct candidate c = {.set = NEW(struct node_certs)};
+    const size_t n_certs = MIN(from->n_certs, (size_t) PKI_CHAIN_MAX);
+    c.set->arena = arena_new_with(message.n + n_certs * sizeof(*c.set->items) + ARENA_SLACK_BYTES);
+    c.set->items = ARENA_ARRAY(c.set->arena, struct node_controller_cert, n_certs);
     for (size_t i = 0; i < from->n_certs; i++) {
-        const int r = add_cert(c, from->certs[i], ret_reason);
+        const int r = add_cert(&c, from->certs[i], ret_reason);
         if (r < 0)
             return r;
     }
-    const int r = check_set(n, c, needs_ecdh, ret_reason);
+    const int r = check_set(n, &c, needs_ecdh, ret_reason);
     if (r == 0)
-        *ret = TAKE(c);
+        *ret = TAKE(c.set);
     return r;
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "node/node_internal.h"
 #include "pki/chain.h"
+#include "pki/openssl.h"
 
 #define VALID_DAYS ((int64_t) 20 * 366)
 #define KEY_MODE 0600
@@ -28,7 +29,6 @@ void node_identity_done(struct node_identity *i)
 /* Takes the key. */
 static int fill(struct node *n, struct node_identity *i, struct str cert_pem, struct pki_key *key)
 {
-    ARENA_AUTO a = arena_new();
     i->key = key;
     i->cert_pem = str_range(mem_dup(cert_pem.p, cert_pem.n), cert_pem.n);
     int r = pki_cert_parse(i->cert_pem, &i->cert);
@@ -38,7 +38,7 @@ static int fill(struct node *n, struct node_identity *i, struct str cert_pem, st
     if (!pki_key_fits(key, i->cert))
         return -EKEYREJECTED;
     const struct uplink_tls_options o = {
-        .trust = n->trust, .cert_pem = i->cert_pem, .key_pem = pki_key_pem(a, key)};
+        .trust = n->trust, .cert_pem = i->cert_pem, .key = pki_key_openssl(key)};
     return uplink_tls_new(&o, &i->tls);
 }
 

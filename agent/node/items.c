@@ -14,9 +14,10 @@
 /* ItemType of the topic. */
 enum { TYPE_INT = 1, TYPE_BOOL = 2, TYPE_STRING = 3, TYPE_TRISTATE = 4 };
 
-struct value {
+/* There are hundreds of it in each of thousands of nodes. */
+union value {
     int64_t number;
-    char *text; /* heap; NULL: the default */
+    char *text; /* of what config_item_is_text(): heap; NULL: the default */
 };
 
 struct agent_setting {
@@ -32,7 +33,7 @@ struct status {
 };
 
 struct values {
-    struct value *items; /* of the table, in its order */
+    union value *items; /* of the table, in its order */
     struct agent_setting *agents;
     size_t n_agents;
 };
@@ -60,15 +61,17 @@ static void values_init(struct values *v)
     const struct config_item *table = config_items(&n);
     *v = (struct values){.items = mem_zalloc(n * sizeof(*v->items))};
     for (size_t i = 0; i < n; i++)
-        v->items[i].number = table[i].number;
+        if (!config_item_is_text(&table[i]))
+            v->items[i].number = table[i].number;
 }
 
 static void values_done(struct values *v)
 {
     size_t n;
-    (void) config_items(&n);
+    const struct config_item *table = config_items(&n);
     for (size_t i = 0; v->items && i < n; i++)
-        mem_free(v->items[i].text);
+        if (config_item_is_text(&table[i]))
+            mem_free(v->items[i].text);
     for (size_t i = 0; i < v->n_agents; i++) {
         mem_free(v->agents[i].agent);
         mem_free(v->agents[i].level);
@@ -87,18 +90,22 @@ static size_t index_of(const struct config_item *item)
 static void set_value(struct values *v, const struct config_item *item, int64_t number,
                       struct str text)
 {
-    struct value *at = &v->items[index_of(item)];
+    union value *at = &v->items[index_of(item)];
+    if (!config_item_is_text(item)) {
+        at->number = number;
+        return;
+    }
     char *before = at->text;
-    at->number = number;
-    at->text = config_item_is_text(item) && !str_is(text, item->text) ? keep(text) : NULL;
+    at->text = str_is(text, item->text) ? NULL : keep(text);
     mem_free(before);
 }
 
 static struct config_item_value get_value(const struct values *v, const struct config_item *item)
 {
-    const struct value *at = &v->items[index_of(item)];
-    return (struct config_item_value){.number = at->number,
-                                      .text = str_of(at->text ? at->text : item->text)};
+    const union value *at = &v->items[index_of(item)];
+    if (config_item_is_text(item))
+        return (struct config_item_value){.text = str_of(at->text ? at->text : item->text)};
+    return (struct config_item_value){.number = at->number};
 }
 
 static struct agent_setting *find_agent(const struct values *v, struct str agent,
@@ -296,7 +303,13 @@ static void write_agents(struct arena *a, const struct values *v, struct json *t
     }
 }
 
-struct json *items_write(struct arena *a, const struct items *i)
+static bool is_default(const struct values *v, size_t index, const struct config_item *item)
+{
+    return config_item_is_text(item) ? !v->items[index].text
+                                     : v->items[index].number == item->number;
+}
+
+static struct json *write_map(struct arena *a, const struct items *i, bool is_brief)
 {
     size_t n;
     const struct config_item *table = config_items(&n);
@@ -305,12 +318,24 @@ struct json *items_write(struct arena *a, const struct items *i)
     write_agents(a, &i->now, agents);
     struct json *global = json_ensure_object(a, map, STR("GlobalSettings"));
     for (size_t k = 0; k < n; k++) {
+        if (is_brief && is_default(&i->now, k, &table[k]))
+            continue;
         struct config_item_value value = get_value(&i->now, &table[k]);
         value.text = arena_str(a, value.text);
         const struct str name = str_of(table[k].name);
         json_append_member(a, global, name, value_json(a, name, &table[k], &value));
     }
     return map;
+}
+
+struct json *items_write(struct arena *a, const struct items *i)
+{
+    return write_map(a, i, /* is_brief= */ false);
+}
+
+struct json *items_write_brief(struct arena *a, const struct items *i)
+{
+    return write_map(a, i, /* is_brief= */ true);
 }
 
 /* ---- the controller's ---------------------------------------------------------------------- */

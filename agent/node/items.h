@@ -15,6 +15,9 @@ void items_free(struct items *i);
 /* From the topic's JSON: what is absent or of another type has its default. -EINVAL: no object. */
 int items_read(struct items *i, const struct json *map);
 struct json *items_write(struct arena *a, const struct items *i);
+/* Only what is not the default: the same to whoever reads the topic, and a hundredth of its size
+ * where there are thousands. */
+struct json *items_write_brief(struct arena *a, const struct items *i);
 
 /* The name must be in the table and of the type. */
 int64_t items_int(const struct items *i, const char *name);

@@ -162,7 +162,6 @@ bool node_has_controller_certs(const struct node *n);
 struct node_controller_cert {
     int hash_algo, type; /* ZCert's enums */
     struct str pem, hash;
-    struct pki_cert *cert;
 };
 const struct node_controller_cert *node_controller_certs(const struct node *n, size_t *ret_n);
 

@@ -10,7 +10,9 @@
 void apply_publish_items(struct zedagent *z)
 {
     ARENA_AUTO a = arena_new();
-    const int r = publication_publish(z->topics.items, STR("global"), items_write(a, z->items));
+    const struct json *map =
+        z->node->is_simulated ? items_write_brief(a, z->items) : items_write(a, z->items);
+    const int r = publication_publish(z->topics.items, STR("global"), map);
     if (r < 0)
         log_error("ConfigItemValueMap is not published, ignoring", LOG_ERRNO(r));
 }

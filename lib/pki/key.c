@@ -54,3 +54,8 @@ int pki_key_save(const struct pki_key *k, const char *path)
     ARENA_AUTO a = arena_new();
     return pki_file_write(path, pki_key_pem(a, k), 0600);
 }
+
+EVP_PKEY *pki_key_openssl(const struct pki_key *k)
+{
+    return k->pkey;
+}

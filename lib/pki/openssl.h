@@ -18,6 +18,8 @@ int pki_no_passphrase(char *buffer, int size, int is_writing, void *arg);
 
 /* Takes a reference of its own. */
 struct pki_cert *pki_cert_of_x509(X509 *x509);
+/* Borrowed. */
+EVP_PKEY *pki_key_openssl(const struct pki_key *k);
 
 #define DEFINE_OPENSSL_CLEANUP(type, fn) \
     static inline void fn##_auto(type **p) \

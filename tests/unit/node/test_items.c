@@ -97,6 +97,17 @@ TEST(an_item_named_twice_is_reported_once)
     items_free(i);
 }
 
+static void check_read(struct items *to, const struct json *map)
+{
+    assert_int_equal(items_read(to, map), 0);
+    assert_int_equal(items_int(to, "timer.config.interval"), 7);
+    assert_true(items_bool(to, "debug.enable.console"));
+    assert_false(items_bool(to, "debug.enable.usb"));
+    assert_int_equal(items_tristate(to, "airgap.mode"), ITEMS_ENABLED);
+    assert_str(items_text(to, "debug.enable.ssh"), "key");
+    assert_str(items_agent_level(to, STR("zedagent"), /* is_remote= */ true), "none");
+}
+
 TEST(the_topic_carries_everything_there_and_back)
 {
     ARENA_AUTO a = arena_new();
@@ -116,13 +127,10 @@ TEST(the_topic_carries_everything_there_and_back)
                "{\"zedagent\":{\"debug.remote.loglevel\":{\"BoolValue\":false,\"IntValue\":0,"
                "\"ItemType\":3,\"Key\":\"debug.remote.loglevel\",\"StrValue\":\"none\","
                "\"TriStateValue\":0}}}");
-    assert_int_equal(items_read(to, json_parse_quick(a, json_text(a, map))), 0);
-    assert_int_equal(items_int(to, "timer.config.interval"), 7);
-    assert_true(items_bool(to, "debug.enable.console"));
-    assert_false(items_bool(to, "debug.enable.usb"));
-    assert_int_equal(items_tristate(to, "airgap.mode"), ITEMS_ENABLED);
-    assert_str(items_text(to, "debug.enable.ssh"), "key");
-    assert_str(items_agent_level(to, STR("zedagent"), /* is_remote= */ true), "none");
+    check_read(to, json_parse_quick(a, json_text(a, map)));
+    const struct str brief = json_text(a, items_write_brief(a, from));
+    assert_true(brief.n < 1500);
+    check_read(to, json_parse_quick(a, brief));
     items_free(from);
     items_free(to);
 }
