@@ -53,9 +53,11 @@ struct nim {
     struct loop_timer *timer;
     struct loop_deferred act; /* after whatever has changed in this turn */
     bool needs_status, needs_list;
-    const struct dpc *applied; /* identity alone: what the machine was last told */
-    char *network;             /* of the ports' interfaces, as they last were */
-    int64_t last_resort_us;    /* when it is made for want of another; 0: not at all */
+    bool shows_testing;
+    unsigned char shown[SHA256_BYTES]; /* of the status last published, without what is no news */
+    const struct dpc *applied;         /* identity alone: what the machine was last told */
+    char *network;                     /* of the ports' interfaces, as they last were */
+    int64_t last_resort_us;            /* when it is made for want of another; 0: not at all */
 };
 
 /* Publishes, starts a test that is wanted, sets the timer: at the end of this turn. */

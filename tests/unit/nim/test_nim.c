@@ -227,6 +227,17 @@ static void assert_seen(struct world *w, const char *expected)
     "\"IsMgmt\":" \
     "true,\"Dhcp\":4}]}"
 
+/* How often every service is told. */
+struct news {
+    struct node_watch watch;
+    size_t n;
+};
+
+static void on_news(struct node_watch *watch, unsigned changes)
+{
+    CONTAINER_OF(watch, struct news, watch)->n += (changes & NODE_NETWORK) != 0;
+}
+
 /* ---- tests --------------------------------------------------------------------------------- */
 
 TEST(a_simulated_device_pings_once_and_then_every_five_minutes)
@@ -242,8 +253,24 @@ TEST(a_simulated_device_pings_once_and_then_every_five_minutes)
     assert_false(w.device.node->ports->items[0].binds_device);
     /* As it is: nothing is applied. */
     assert_int_equal(w.applied.n, 0);
+    struct news news = {.watch.on_change = on_news};
+    node_watch(w.device.node, &news.watch);
     pass(&w, 3600);
     assert_in_range(w.n_requests, 12, 13);
+    /* That it goes on to work is no news to anybody. */
+    assert_int_equal(news.n, 1);
+    /* Nor that it goes on not to. */
+    w.is_deaf[0] = true;
+    pass(&w, 700);
+    const size_t before = news.n;
+    pass(&w, 7200);
+    assert_int_equal(news.n, before);
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_FAIL_WITH_IP_AND_DNS);
+    w.is_deaf[0] = false;
+    pass(&w, 320);
+    assert_true(news.n > before);
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_SUCCESS);
+    node_unwatch(&news.watch);
     done(&w);
 }
 
