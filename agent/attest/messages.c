@@ -101,8 +101,9 @@ int attest_quote_request(struct arena *a, const struct json *quote, struct attes
                          struct str event_log, struct str *ret)
 {
     Eve__Attest__ZAttestReq req = EVE__ATTEST__ZATTEST_REQ__INIT;
-    Eve__Attest__ZAttestQuote q = EVE__ATTEST__ZATTEST_QUOTE__INIT;
+    Eve__Attest__ZAttestQuote q;
     Eve__Attest__AttestVersionInfo *room[2];
+    eve__attest__zattest_quote__init(&q);
     q.versions = room;
     if (get_bytes(a, quote, STR("Quote"), &q.attestdata) < 0 ||
         get_bytes(a, quote, STR("Signature"), &q.signature) < 0 ||
