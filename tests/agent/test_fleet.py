@@ -157,7 +157,7 @@ def test_faults():
     with Server() as s:
         site = Site(s)
         s.kubectl("apply", "-n", site.ns, "-f", "-", input=APPLICATIONS)
-        options = {"devices": n, "ramp": "2s", "speed": 20, "drop": 10, "slow": 5, "bad_clock": 50, "reboot_every": "5m", "app_step": "1s", "threads": 2,
+        options = {"devices": n, "ramp": "2s", "speed": 20, "drop": 10, "slow": 5, "bad_clock": 50, "clock_error": "12h", "reboot_every": "10m", "app_step": "1s", "threads": 2,
                    "app_crashes": 200, "log_lines_per_minute": 2}
         with fleet(site, **options) as f:
             f.wait(lambda: len(uuids(s, site)) == n and running(s, site) >= n, "all devices, and half of the applications")
