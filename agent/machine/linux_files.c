@@ -12,6 +12,9 @@
 #include "machine/linux_internal.h"
 
 static const char *path_of(struct machine_linux *m, struct arena *a, const char *format,
+                           va_list args) PRINTF_LIKE(3, 0);
+
+static const char *path_of(struct machine_linux *m, struct arena *a, const char *format,
                            va_list args)
 {
     struct str below = arena_vprintf(a, format, args);

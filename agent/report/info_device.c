@@ -21,8 +21,9 @@ static void set_machine(struct world *w, Eve__Info__ZInfoDevice *d)
     d->machinearch = make_text(w, id->architecture);
     d->cpuarch = d->machinearch;
     d->platform = make_text(w, id->platform);
-    d->ncpu = host ? (uint32_t) NUMBER(host, "Ncpus") : id->n_cpus;
-    d->memory = host ? NUMBER(host, "TotalMemoryMB") : make_mebibytes(id->memory_bytes);
+    d->ncpu = NUMBER(host, "Ncpus") ? (uint32_t) NUMBER(host, "Ncpus") : id->n_cpus;
+    d->memory = NUMBER(host, "TotalMemoryMB") ? NUMBER(host, "TotalMemoryMB")
+                                              : make_mebibytes(id->memory_bytes);
     d->minfo = m;
     m->manufacturer = make_text(w, id->manufacturer);
     m->productname = make_text(w, id->product);

@@ -6,6 +6,7 @@
 /* A controller that hears nothing for so many intervals may suspect the device. */
 #define DORMANT_INTERVALS 3
 #define MAX_DISKS 256
+#define MAX_MEASURED_AGO_US ((int64_t) 120 * 1000000)
 #define MAX_PROCESSES 1024
 /* What the agent takes is told in such steps, so that the rest does not move all the time. */
 #define OWN_MEMORY_STEP_MB 64
@@ -20,6 +21,13 @@ Eve__Metrics__MemoryMetric *metrics_memory(struct world *w, uint64_t used_mb, ui
     m->usedpercentage = used_percent;
     m->availpercentage = 100.0 - used_percent;
     return m;
+}
+
+/* EVE has published the host under either. */
+static const struct json *host_metric(struct world *w)
+{
+    const struct json *host = world_value(w, REPORT_DOMAIN_METRIC, NIL_UUID);
+    return host ? host : world_value(w, REPORT_DOMAIN_METRIC, w->ground->device);
 }
 
 /* Topic HostMemory, or else the machine. */
@@ -71,7 +79,7 @@ static void set_memory(struct world *w, Eve__Metrics__DeviceMetric *d)
     all->used_evemb = (uint32_t) m.eve_mb;
     all->allocated_evemb =
         (uint32_t) ((m.eve_mb + OWN_MEMORY_STEP_MB) / OWN_MEMORY_STEP_MB * OWN_MEMORY_STEP_MB);
-    const struct json *host = world_value(w, REPORT_DOMAIN_METRIC, NIL_UUID);
+    const struct json *host = host_metric(w);
     if (host)
         d->systemservicesmemorymb =
             metrics_memory(w, NUMBER(host, "UsedMemory"), NUMBER(host, "AvailableMemory"),
@@ -81,7 +89,7 @@ static void set_memory(struct world *w, Eve__Metrics__DeviceMetric *d)
 static void set_cpu(struct world *w, Eve__Metrics__DeviceMetric *d)
 {
     const struct machine_load *load = world_load(w);
-    const struct json *host = world_value(w, REPORT_DOMAIN_METRIC, NIL_UUID);
+    const struct json *host = host_metric(w);
     d->cpumetric = MAKE(w, Eve__Metrics__AppCpuMetric, eve__metrics__app_cpu_metric);
     d->cpumetric->uptime = make_duration(w, load->uptime_s * 1000000);
     d->cpumetric->total_ns = host ? NUMBER(host, "CPUTotalNs") : (uint64_t) load->cpu_ns;
@@ -267,12 +275,12 @@ static void add_processes(struct world *w, Eve__Metrics__ZMetricMsg *msg)
 
 Eve__Metrics__ZMetricMsg *metrics_make(struct world *w)
 {
-    const struct json *host = world_value(w, REPORT_DOMAIN_METRIC, NIL_UUID);
-    const int64_t measured_us = node_json_time_us(json_get(host, STR("LastHeard")));
+    const int64_t measured_us = node_json_time_us(json_get(host_metric(w), STR("LastHeard")));
+    const bool is_fresh = measured_us <= w->now_us && measured_us > w->now_us - MAX_MEASURED_AGO_US;
     Eve__Metrics__ZMetricMsg *m = MAKE(w, Eve__Metrics__ZMetricMsg, eve__metrics__zmetric_msg);
     m->devid = make_text(w, w->ground->device);
-    /* Use of the processor is computed from two of these. */
-    m->attimestamp = make_time(w, measured_us ? measured_us : w->now_us);
+    /* Use of the processor is computed from two of these, so it is the time of the measurement. */
+    m->attimestamp = make_time(w, is_fresh ? measured_us : w->now_us);
     m->metric_content_case = EVE__METRICS__ZMETRIC_MSG__METRIC_CONTENT_DM;
     m->dm = metrics_device(w);
     metrics_apps(w, m);

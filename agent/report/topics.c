@@ -10,7 +10,7 @@ enum effect {
     DEVICE_NEW = 4, /* of the device, when one comes or goes */
     FLOW = 8,
     PATCHES = 32, /* of each patch envelope in it, where nobody publishes them one by one */
-    EVE = 16,     /* only EVE's own services publish it: not in a simulated node */
+    REAL = 16,    /* nobody publishes it in a simulated node */
 };
 
 static const struct topic {
@@ -22,12 +22,12 @@ static const struct topic {
     [REPORT_ZEDAGENT] = {"zedagent", "ZedAgentStatus", false, DEVICE},
     [REPORT_NETWORK] = {"nim", "DeviceNetworkStatus", false, DEVICE},
     [REPORT_PORT_CONFIGS] = {"nim", "DevicePortConfigList", true, DEVICE},
-    [REPORT_PNAC_METRICS] = {"nim", "PNACMetricsList", false, EVE},
-    [REPORT_BOND_METRICS] = {"nim", "BondMetricsList", false, EVE},
+    [REPORT_PNAC_METRICS] = {"nim", "PNACMetricsList", false, REAL},
+    [REPORT_BOND_METRICS] = {"nim", "BondMetricsList", false, REAL},
     [REPORT_NODEAGENT] = {"nodeagent", "NodeAgentStatus", false, DEVICE},
-    [REPORT_BASE_OS] = {"baseosmgr", "BaseOsStatus", false, DEVICE | EVE},
-    [REPORT_BASE_OS_MANAGER] = {"baseosmgr", "BaseOSMgrStatus", false, DEVICE | EVE},
-    [REPORT_ZBOOT] = {"baseosmgr", "ZbootStatus", false, DEVICE | EVE},
+    [REPORT_BASE_OS] = {"baseosmgr", "BaseOsStatus", false, DEVICE},
+    [REPORT_BASE_OS_MANAGER] = {"baseosmgr", "BaseOSMgrStatus", false, DEVICE},
+    [REPORT_ZBOOT] = {"baseosmgr", "ZbootStatus", false, DEVICE},
     [REPORT_APP] = {"zedmanager", "AppInstanceStatus", false, OBJECT | DEVICE_NEW, KIND_APP},
     [REPORT_APP_CONFIG] = {"zedagent", "AppInstanceConfig", false, SILENT},
     [REPORT_NETWORK_INSTANCE] = {"zedrouter", "NetworkInstanceStatus", false, OBJECT,
@@ -35,44 +35,44 @@ static const struct topic {
     [REPORT_NETWORK_INSTANCE_METRICS] = {"zedrouter", "NetworkInstanceMetrics", false, SILENT},
     [REPORT_NETWORK_METRICS] = {"zedrouter", "NetworkMetrics", false, SILENT},
     [REPORT_FLOW] = {"zedrouter", "IPFlow", false, FLOW},
-    [REPORT_CONTAINER_METRICS] = {"zedrouter", "AppContainerMetrics", false, EVE},
-    [REPORT_NESTED_DISK] = {"zedrouter", "NestedAppRuntimeDiskMetric", false, EVE},
+    [REPORT_CONTAINER_METRICS] = {"zedrouter", "AppContainerMetrics", false, REAL},
+    [REPORT_NESTED_DISK] = {"zedrouter", "NestedAppRuntimeDiskMetric", false, REAL},
     [REPORT_ADAPTERS] = {"domainmgr", "AssignableAdapters", false, DEVICE},
     [REPORT_DOMAIN_METRIC] = {"domainmgr", "DomainMetric", false, SILENT},
-    [REPORT_PROCESS_METRIC] = {"domainmgr", "ProcessMetric", false, EVE},
+    [REPORT_PROCESS_METRIC] = {"domainmgr", "ProcessMetric", false, REAL},
     [REPORT_HOST_MEMORY] = {"domainmgr", "HostMemory", false, SILENT},
-    [REPORT_CAPABILITIES] = {"domainmgr", "Capabilities", false, DEVICE | EVE},
+    [REPORT_CAPABILITIES] = {"domainmgr", "Capabilities", false, DEVICE | REAL},
     [REPORT_CONTENT] = {"volumemgr", "ContentTreeStatus", false, OBJECT, KIND_CONTENT},
     [REPORT_VOLUME] = {"volumemgr", "VolumeStatus", false, OBJECT, KIND_VOLUME},
     [REPORT_BLOB] = {"volumemgr", "BlobStatus", false, OBJECT, KIND_BLOB},
-    [REPORT_DISK_METRIC] = {"volumemgr", "DiskMetric", false, EVE},
+    [REPORT_DISK_METRIC] = {"volumemgr", "DiskMetric", false, REAL},
     [REPORT_APP_DISK_METRIC] = {"volumemgr", "AppDiskMetric", false, SILENT},
     [REPORT_VAULT] = {"vaultmgr", "VaultStatus", false, DEVICE},
     [REPORT_METADATA] = {"msrv", "AppInstMetaData", true, OBJECT, KIND_METADATA},
-    [REPORT_PATCH_USAGE] = {"msrv", "PatchEnvelopeUsage", true, SILENT},
-    [REPORT_PATCH] = {"msrv", "PatchEnvelopeInfo", false, OBJECT | EVE, KIND_PATCH},
+    [REPORT_PATCH_USAGE] = {"msrv", "PatchEnvelopeUsage", true, REAL},
+    [REPORT_PATCH] = {"msrv", "PatchEnvelopeInfo", false, OBJECT | REAL, KIND_PATCH},
     [REPORT_PATCH_LIST] = {"zedagent", "PatchEnvelopeInfoList", true, PATCHES},
-    [REPORT_WWAN_METRICS] = {"wwan", "WwanMetrics", false, EVE},
-    [REPORT_WWAN_LOCATION] = {"wwan", "WwanLocationInfo", false, EVE},
-    [REPORT_EDGEVIEW] = {"edgeview", "EdgeviewStatus", false, OBJECT | EVE, KIND_EDGEVIEW},
-    [REPORT_NEWLOG] = {"newlogd", "NewlogMetrics", false, EVE},
+    [REPORT_WWAN_METRICS] = {"wwan", "WwanMetrics", false, REAL},
+    [REPORT_WWAN_LOCATION] = {"wwan", "WwanLocationInfo", false, REAL},
+    [REPORT_EDGEVIEW] = {"edgeview", "EdgeviewStatus", false, OBJECT | REAL, KIND_EDGEVIEW},
+    [REPORT_NEWLOG] = {"newlogd", "NewlogMetrics", false, SILENT},
     [REPORT_LOGUPLOADER] = {"loguploader", "NewlogMetrics", false, SILENT},
-    [REPORT_POOL] = {"zfsmanager", "ZFSPoolStatus", false, DEVICE | EVE},
-    [REPORT_POOL_METRICS] = {"zfsmanager", "ZFSPoolMetrics", false, EVE},
-    [REPORT_CERTS] = {"scepclient", "EnrolledCertificateStatus", false, DEVICE | EVE},
+    [REPORT_POOL] = {"zfsmanager", "ZFSPoolStatus", false, DEVICE | REAL},
+    [REPORT_POOL_METRICS] = {"zfsmanager", "ZFSPoolMetrics", false, REAL},
+    [REPORT_CERTS] = {"scepclient", "EnrolledCertificateStatus", false, DEVICE | REAL},
     [REPORT_LOC] = {"zedagent", "LOCConfig", false, SILENT},
     [REPORT_MAP_CLIENT] = {"zedclient", "MetricsMap", false, SILENT},
     [REPORT_MAP_LOGUPLOADER] = {"loguploader", "MetricsMap", false, SILENT},
-    [REPORT_MAP_DOWNLOADER] = {"downloader", "MetricsMap", false, EVE},
-    [REPORT_MAP_DIAG] = {"diag", "MetricsMap", false, EVE},
+    [REPORT_MAP_DOWNLOADER] = {"downloader", "MetricsMap", false, REAL},
+    [REPORT_MAP_DIAG] = {"diag", "MetricsMap", false, REAL},
     [REPORT_MAP_NIM] = {"nim", "MetricsMap", false, SILENT},
-    [REPORT_MAP_ZEDROUTER] = {"zedrouter", "MetricsMap", false, EVE},
-    [REPORT_MAP_MGMTPROXY] = {"mgmtproxy", "MetricsMap", false, EVE},
-    [REPORT_CIPHER_DOWNLOADER] = {"downloader", "CipherMetrics", false, EVE},
-    [REPORT_CIPHER_DOMAINMGR] = {"domainmgr", "CipherMetrics", false, EVE},
-    [REPORT_CIPHER_NIM] = {"nim", "CipherMetrics", false, EVE},
-    [REPORT_CIPHER_ZEDROUTER] = {"zedrouter", "CipherMetrics", false, EVE},
-    [REPORT_CIPHER_WWAN] = {"wwan", "CipherMetrics", false, EVE},
+    [REPORT_MAP_ZEDROUTER] = {"zedrouter", "MetricsMap", false, REAL},
+    [REPORT_MAP_MGMTPROXY] = {"mgmtproxy", "MetricsMap", false, REAL},
+    [REPORT_CIPHER_DOWNLOADER] = {"downloader", "CipherMetrics", false, REAL},
+    [REPORT_CIPHER_DOMAINMGR] = {"domainmgr", "CipherMetrics", false, REAL},
+    [REPORT_CIPHER_NIM] = {"nim", "CipherMetrics", false, REAL},
+    [REPORT_CIPHER_ZEDROUTER] = {"zedrouter", "CipherMetrics", false, REAL},
+    [REPORT_CIPHER_WWAN] = {"wwan", "CipherMetrics", false, REAL},
 };
 
 /* ---- handlers ------------------------------------------------------------------------------- */
@@ -131,12 +131,12 @@ int report_subscribe(struct report *r)
     for (size_t i = 0; i < REPORT_TOPICS; i++) {
         const struct topic *t = &topics[i];
         r->topics[i].report = r;
-        if (r->node->is_simulated && (t->effects & EVE))
+        if (r->node->is_simulated && (t->effects & REAL))
             continue;
         const struct pubsub_name name = {.agent = str_of(t->agent),
                                          .topic = str_of(t->topic),
                                          .is_persistent = t->is_persistent};
-        const bool is_loud = t->effects & ~(unsigned) EVE;
+        const bool is_loud = t->effects & ~(unsigned) REAL;
         const int result = subscription_new(r->node->pubsub, &name, is_loud ? &loud : &silent,
                                             &r->topics[i], &r->topics[i].subscription);
         if (result < 0)
