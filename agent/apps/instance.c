@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "apps/apps_internal.h"
-#include "attest/keys.h"
+#include "attest/attest.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "eve/common.pb-c.h"

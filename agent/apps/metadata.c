@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "apps/apps_internal.h"
-#include "attest/keys.h"
+#include "attest/attest.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "msrv/msrv.h"

@@ -4,9 +4,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "apps/apps_internal.h"
@@ -17,7 +18,7 @@
 
 #define STEP_MS 20000
 #define NAMESPACES "/run/netns"
-#define LINKS "/sys/class/net"
+#define DEVICES "/proc/self/net/dev"
 
 struct held_instance {
     struct list link;
@@ -45,8 +46,8 @@ struct net_job {
     enum job_about about;
     struct str id;
     uint64_t order;
-    struct str error; /* absent: done */
-    bool lacks_nft;
+    struct str error;    /* absent: done */
+    struct str no_rules; /* why nft has none of ours; absent: it has */
 };
 
 struct linux_network {
@@ -54,7 +55,7 @@ struct linux_network {
     struct node *node;
     char prefix[PLAN_PREFIX_BYTES]; /* "": not known before the device has its UUID */
     struct network_events events;
-    bool has_events, is_freed, has_said_no_nft;
+    bool has_events, is_freed, has_said_no_rules;
     struct list instances, apps, jobs;
     struct net_job *running;
     uint64_t order;
@@ -77,32 +78,46 @@ static const char *prefix(struct linux_network *n)
 
 /* ---- on the worker ------------------------------------------------------------------------- */
 
-static int run_step(struct net_job *j, const struct plan_step *s)
+/* Runs it with what it complains about in the arena, one line of it. */
+static int run_child(struct net_job *j, const char *const *words, struct str input,
+                     struct str *ret_complaint)
 {
     BUF_AUTO output = {0};
-    struct child c = {.argv = s->words, .out_fd = -1, .err_fd = -1, .timeout_ms = STEP_MS};
+    char text[512] = "";
+    int complaints = memfd_create("complaints", MFD_CLOEXEC);
+    struct child c = {
+        .argv = words, .input = input, .out_fd = -1, .err_fd = complaints, .timeout_ms = STEP_MS};
     int r = child_run(&c, &output);
+    if (complaints >= 0 && pread(complaints, text, sizeof(text) - 1, 0) < 0)
+        text[0] = 0;
+    if (complaints >= 0)
+        (void) close(complaints);
+    struct str rest = str_of(text), line = STR("");
+    (void) str_split(&rest, '\n', &line);
+    *ret_complaint = r < 0 ? str_of(log_errno_text(r)) : arena_str(j->arena, line);
+    return r;
+}
+
+static int run_step(struct net_job *j, const struct plan_step *s)
+{
+    struct str complaint;
+    int r = run_child(j, s->words, STR(""), &complaint);
     if (r == 0 || (r > 0 && s->may_fail))
         return 0;
     BUF_AUTO command = {0};
     for (size_t i = 0; s->words[i]; i++)
         buf_printf(&command, "%s%s", i ? " " : "", s->words[i]);
-    j->error = r < 0 ? arena_printf(j->arena, "'%s': %s", command.p, log_errno_text(r))
-                     : arena_printf(j->arena, "'%s' ended with %d", command.p, r);
+    j->error = arena_printf(j->arena, "'%s': %.*s", command.p, STR_ARG(complaint));
     return -EIO;
 }
 
 static void run_rules(struct net_job *j)
 {
     static const char *const words[] = {"nft", "-f", "-", NULL};
-    BUF_AUTO output = {0};
-    struct child c = {
-        .argv = words, .input = j->rules, .out_fd = -1, .err_fd = -1, .timeout_ms = STEP_MS};
-    int r = child_run(&c, &output);
-    if (r == -ENOENT)
-        j->lacks_nft = true;
-    else if (r != 0)
-        j->error = STR("nft does not take the rules of its network");
+    struct str complaint;
+    int r = run_child(j, words, j->rules, &complaint);
+    if (r != 0)
+        j->no_rules = r == -ENOENT ? STR("there is no nft") : complaint;
 }
 
 /* Of this network namespace. */
@@ -125,7 +140,7 @@ static void on_worker(void *arg)
     if (j->rules.p)
         run_rules(j);
     /* Without rules nothing would keep applications and others apart. */
-    if (j->forwards && !j->error.p && !j->lacks_nft)
+    if (j->forwards && !j->no_rules.p)
         forward();
 }
 
@@ -183,10 +198,10 @@ static void on_done(void *arg)
         mem_free(n);
         return;
     }
-    if (j->lacks_nft && !n->has_said_no_nft) {
-        n->has_said_no_nft = true;
-        log_warning("there is no nft: applications reach their own network instance alone");
-    }
+    if (j->no_rules.p && !n->has_said_no_rules)
+        log_warning("no rules for packets, applications reach their own network instance alone",
+                    LOG_STR("reason", j->no_rules));
+    n->has_said_no_rules |= j->no_rules.p != NULL;
     tell(n, j);
     job_free(j);
     begin_next(n);
@@ -369,36 +384,46 @@ static void interface_name(struct apps_network *w, struct str app, unsigned inde
     plan_interface_name(prefix(of(w)), app, index, out);
 }
 
-static uint64_t read_counter(const char *interface, const char *name)
+/* Calls fn for every interface of this network namespace; /sys may show another's. */
+static void each_link(void (*fn)(void *arg, const char *name, const struct network_counters *c),
+                      void *arg)
 {
-    char path[128], text[32] = "";
-    (void) snprintf(path, sizeof(path), LINKS "/%s/statistics/%s", interface, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    (void) close(fd);
-    return n > 0 ? strtoull(text, NULL, 10) : 0;
+    FILE *f = fopen(DEVICES, "re");
+    char line[512], name[64];
+    while (f && fgets(line, sizeof(line), f)) {
+        struct network_counters c;
+        if (sscanf(line,
+                   " %63[^:]: %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                   " %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+                   name, &c.rx_bytes, &c.rx_packets, &c.rx_errors, &c.rx_drops, &c.tx_bytes,
+                   &c.tx_packets, &c.tx_errors, &c.tx_drops) == 9)
+            fn(arg, name, &c);
+    }
+    if (f)
+        (void) fclose(f);
+}
+
+struct search {
+    const char *name;
+    struct network_counters *found;
+    bool is_found;
+};
+
+static void compare(void *arg, const char *name, const struct network_counters *c)
+{
+    struct search *s = arg;
+    if (strcmp(s->name, name) != 0)
+        return;
+    *s->found = *c;
+    s->is_found = true;
 }
 
 static int counters(struct apps_network *w, const char *interface, struct network_counters *ret)
 {
-    char path[64];
     (void) w;
-    (void) snprintf(path, sizeof(path), LINKS "/%s", interface);
-    if (access(path, F_OK) < 0)
-        return -ENOENT;
-    *ret = (struct network_counters){
-        .rx_bytes = read_counter(interface, "rx_bytes"),
-        .tx_bytes = read_counter(interface, "tx_bytes"),
-        .rx_packets = read_counter(interface, "rx_packets"),
-        .tx_packets = read_counter(interface, "tx_packets"),
-        .rx_errors = read_counter(interface, "rx_errors"),
-        .tx_errors = read_counter(interface, "tx_errors"),
-        .rx_drops = read_counter(interface, "rx_dropped"),
-        .tx_drops = read_counter(interface, "tx_dropped"),
-    };
-    return 0;
+    struct search s = {interface, ret, false};
+    each_link(compare, &s);
+    return s.is_found ? 0 : -ENOENT;
 }
 
 /* ---- sweeping ------------------------------------------------------------------------------ */
@@ -428,15 +453,17 @@ static bool is_ours(const char *name, const char *our_prefix, const char *next)
     return strncmp(name, our_prefix, n) == 0 && name[n] && strchr(next, name[n]);
 }
 
-static void sweep_links(struct linux_network *n, struct plan *p)
+struct broom {
+    struct linux_network *network;
+    struct plan *plan;
+};
+
+static void sweep_link(void *arg, const char *name, const struct network_counters *c)
 {
-    DIR *d = opendir(LINKS);
-    struct dirent *e;
-    while (d && (e = readdir(d)))
-        if (is_ours(e->d_name, n->prefix, "bv") && !is_wanted_link(n, e->d_name))
-            plan_remove_link(p, arena_strz(p->arena, str_of(e->d_name)));
-    if (d)
-        closedir(d);
+    struct broom *b = arg;
+    (void) c;
+    if (is_ours(name, b->network->prefix, "bv") && !is_wanted_link(b->network, name))
+        plan_remove_link(b->plan, arena_strz(b->plan->arena, str_of(name)));
 }
 
 static void sweep_namespaces(struct linux_network *n, struct plan *p)
@@ -455,7 +482,7 @@ static void sweep(struct apps_network *w)
 {
     struct linux_network *n = of(w);
     struct net_job *j = job_new(n, ABOUT_NOTHING, STR(""));
-    sweep_links(n, &j->plan);
+    each_link(sweep_link, &(struct broom){n, &j->plan});
     sweep_namespaces(n, &j->plan);
     if (!j->plan.n_steps) {
         list_init(&j->link);

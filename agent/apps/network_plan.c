@@ -338,18 +338,22 @@ static void write_masquerade(const struct view *v)
 static void write_table(const struct view *v)
 {
     struct buf *b = v->to;
-    buf_append_str(b, STR("  chain dnat {\n    type nat hook prerouting priority -100\n"));
+    buf_append_str(
+        b, STR("  chain mapped {\n    type nat hook prerouting priority -100; policy accept;\n"));
     each_interface(v, write_mapping);
-    buf_append_str(b, STR("  }\n  chain snat {\n    type nat hook postrouting priority 100\n"));
+    buf_append_str(b, STR("  }\n  chain leaving {\n    type nat hook postrouting priority 100; "
+                          "policy accept;\n"));
     write_masquerade(v);
     buf_append_str(b, STR("  }\n"));
     each_interface(v, write_chains);
-    buf_append_str(b, STR("  chain forward {\n    type filter hook forward priority 0\n"
-                          "    ct state established,related accept\n"));
+    buf_append_str(
+        b, STR("  chain passing {\n    type filter hook forward priority 0; policy accept;\n"
+               "    ct state established,related accept\n"));
     each_interface(v, write_jumps);
     buf_printf(b, "    iifname \"%sb*\" drop\n    oifname \"%sb*\" drop\n  }\n", v->prefix,
                v->prefix);
-    buf_append_str(b, STR("  chain input {\n    type filter hook input priority 0\n"));
+    buf_append_str(
+        b, STR("  chain arriving {\n    type filter hook input priority 0; policy accept;\n"));
     buf_printf(b,
                "    iifname != \"%sb*\" accept\n    ct state established,related accept\n"
                "    ip daddr " MSRV_ADDRESS " tcp dport %d accept\n    ip protocol icmp accept\n"
@@ -371,7 +375,7 @@ void plan_rules(struct buf *to, const char *prefix, const struct network_instanc
     buf_printf(to, "table ip %s {\n", prefix);
     write_table(&v);
     buf_printf(to, "}\ntable bridge %s {\n  chain guard {\n", prefix);
-    buf_append_str(to, STR("    type filter hook prerouting priority -300\n"));
+    buf_append_str(to, STR("    type filter hook prerouting priority -300; policy accept;\n"));
     each_interface(&v, write_guard);
     buf_append_str(to, STR("  }\n}\n"));
 }
