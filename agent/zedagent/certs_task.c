@@ -46,10 +46,12 @@ void certs_publish(struct zedagent *z)
 }
 
 /* False: not delivered, or not to be believed. */
-static bool take(struct zedagent *z, const struct uplink_answer *answer)
+static bool take(struct zedagent *z, const struct uplink_answer *answer, bool *ret_is_new)
 {
     const char *reason = "it is no envelope";
     struct envelope e;
+    size_t n;
+    const struct node_controller_cert *before = node_controller_certs(z->node, &n);
     int r;
     if (answer->error < 0 || answer->http_status != 200)
         return false;
@@ -57,6 +59,7 @@ static bool take(struct zedagent *z, const struct uplink_answer *answer)
     r = envelope_parse(answer->body, &e);
     if (r == 0)
         r = node_take_controller_certs(z->node, e.payload, /* needs_ecdh= */ true, &reason);
+    *ret_is_new = r == 0 && node_controller_certs(z->node, &n) != before;
     if (r == 0)
         return true;
     log_warning("the controller's certificates are refused", LOG_TEXT("reason", reason),
@@ -69,13 +72,13 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
 {
     struct zedagent *z = arg;
     z->certs.call = NULL;
-    const bool is_taken = take(z, answer);
-    if (is_taken) {
+    bool is_new = false;
+    const bool is_taken = take(z, answer, &is_new);
+    if (is_taken)
         certs_publish(z);
-        /* What was not believed may be now. */
-        if (!z->cycle.is_working)
-            cycle_hurry(z);
-    }
+    /* What was not believed may be now; with the same ones as before it is not. */
+    if (is_new && !z->cycle.is_working)
+        cycle_hurry(z);
     schedule(z, /* has_failed= */ !is_taken);
 }
 
