@@ -161,7 +161,12 @@ int dpc_list_next_testable(const struct dpc_list *l, size_t from, int64_t wall_u
 int dpc_list_parking(const struct dpc_list *l)
 {
     const int manual = find_manual(l);
-    return manual >= 0 || l->n_items == 0 ? manual : 0;
+    if (manual >= 0 || l->n_items == 0)
+        return manual;
+    for (size_t i = 0; i < l->n_items; i++)
+        if (dpc_is_usable(l->items[i]))
+            return (int) i;
+    return 0;
 }
 
 /* ---- what to keep -------------------------------------------------------------------------- */

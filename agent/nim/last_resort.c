@@ -86,6 +86,11 @@ void nim_last_resort(struct nim *m)
     for (size_t i = 0; i < n && ports.n < DPC_MAX_PORTS; i++)
         if (is_port(m, &list[i], needs_physical))
             json_push(a, &ports, write_port(a, m, list[i].name));
+    /* A machine without any network still reaches a controller on itself. */
+    for (size_t i = 0; i < n && ports.n == 0; i++)
+        if (list[i].is_loopback && list[i].is_up && m->o.starts_with_machine &&
+            nim_controller_is_here(m))
+            json_push(a, &ports, write_port(a, m, list[i].name));
     json_set(a, &config, STR("Version"), json_int(1));
     json_set(a, &config, STR("Ports"), ports);
     const struct dpc_defaults d = {.key = STR(DPC_KEY_LAST_RESORT),

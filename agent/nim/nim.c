@@ -12,8 +12,7 @@
 
 /* ---- publications -------------------------------------------------------------------------- */
 
-/* On this machine itself no port leads to it. */
-static bool is_loopback(const struct nim *m)
+bool nim_controller_is_here(const struct nim *m)
 {
     ARENA_AUTO a = arena_new();
     struct uplink_url u;
@@ -30,7 +29,7 @@ static bool binds_device(const struct nim *m, const struct machine_interface *li
 {
     const struct dpc *d = dpc_list_current(&m->list);
     size_t n_ports = 0, n_ways = 0;
-    if (!d || strcmp(m->node->machine->functions->name, "sim") == 0 || is_loopback(m))
+    if (!d || strcmp(m->node->machine->functions->name, "sim") == 0 || nim_controller_is_here(m))
         return false;
     for (size_t i = 0; i < n; i++) {
         const struct dpc_port *p = dpc_find_port(d, list[i].name);

@@ -65,6 +65,8 @@ void nim_act(struct nim *m);
 /* Takes it over: a new or changed configuration. */
 void nim_put(struct nim *m, struct dpc *d);
 void nim_remove(struct nim *m, const struct dpc *like);
+/* On this machine itself: no port leads to it. */
+bool nim_controller_is_here(const struct nim *m);
 /* The status as of now. */
 struct json *nim_status(struct nim *m, struct arena *a);
 void nim_publish_status(struct nim *m);

@@ -139,13 +139,19 @@ static bool has_file(const struct node *n, enum node_directory d, struct str nam
     return node_file_read(n, d, name, &content) == 0;
 }
 
+/* What an earlier life has copied, where the run directory outlives it. */
+static void drop_file(struct nim *m, struct arena *a, struct str name)
+{
+    (void) node_file_remove(m->node, NODE_RUN,
+                            arena_printf(a, "global/" DIRECTORY "/%.*s", STR_ARG(name)));
+}
+
 /* They serve until a controller has been heard. */
 static void take_files(struct nim *m)
 {
     ARENA_AUTO a = arena_new();
-    if (has_file(m->node, NODE_PERSIST, STR("checkpoint/lastconfig")) ||
-        has_file(m->node, NODE_CONFIG, STR("bootstrap-config.pb")))
-        return;
+    const bool is_over = has_file(m->node, NODE_PERSIST, STR("checkpoint/lastconfig")) ||
+                         has_file(m->node, NODE_CONFIG, STR("bootstrap-config.pb"));
     DIR *d = opendir(node_path(a, m->node, NODE_CONFIG, STR(DIRECTORY)));
     if (!d)
         return;
@@ -154,7 +160,10 @@ static void take_files(struct nim *m)
         const struct str name = str_of(e->d_name);
         if (name.n <= 5 || name.p[0] == '.' || !str_ends_with(name, STR(".json")))
             continue;
-        take_file(m, a, arena_str(a, name));
+        if (is_over)
+            drop_file(m, a, name);
+        else
+            take_file(m, a, arena_str(a, name));
         n++;
     }
     (void) closedir(d);

@@ -63,12 +63,20 @@ static void test_later(struct verifier *v)
     v->test_us = v->interval_ms > 0 ? after_ms(v, v->interval_ms) : 0;
 }
 
+static int64_t better_later(const struct verifier *v)
+{
+    for (int i = 0; i < v->list->current && v->better_ms > 0; i++)
+        if (dpc_is_usable(v->list->items[i]))
+            return after_ms(v, v->better_ms);
+    return 0;
+}
+
 /* What is in use now stays so for a while. */
 static void settle(struct verifier *v)
 {
     v->is_running = false;
     v->retry_us = 0;
-    v->better_us = v->list->current > 0 && v->better_ms > 0 ? after_ms(v, v->better_ms) : 0;
+    v->better_us = better_later(v);
     dpc_list_compress(v->list, v->keeps_last_resort);
     test_later(v);
 }
@@ -245,5 +253,5 @@ void verifier_set_times(struct verifier *v, int64_t duration_ms, int64_t interva
     if (is_other && !v->is_running && dpc_list_current(v->list))
         test_later(v);
     if (is_better && !v->is_running)
-        v->better_us = v->list->current > 0 && better_ms > 0 ? after_ms(v, better_ms) : 0;
+        v->better_us = better_later(v);
 }

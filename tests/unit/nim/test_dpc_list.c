@@ -183,6 +183,27 @@ TEST(next_to_test_goes_around_and_never_below_manual)
     }
 }
 
+TEST(while_nothing_works_it_stays_where_it_could)
+{
+    static const struct {
+        const char *list;
+        int at;
+    } cases[] = {
+        {"", -1}, {"zedagent:20- override:10-", 0}, {"zedagent:20- manual:5- override:10-", 1}};
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        struct dpc_list l;
+        fill(&l, cases[i].list);
+        assert_int_equal(dpc_list_parking(&l), cases[i].at);
+        dpc_list_done(&l);
+    }
+    /* A controller that knows no ports cuts nobody off. */
+    struct dpc_list l;
+    fill(&l, "zedagent:20- override:10-");
+    l.items[0]->ports[0].is_management = false;
+    assert_int_equal(dpc_list_parking(&l), 1);
+    dpc_list_done(&l);
+}
+
 TEST(only_what_somebody_would_fall_back_to_is_kept)
 {
     static const struct {

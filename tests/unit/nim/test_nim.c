@@ -382,11 +382,32 @@ TEST(files_of_the_installer_serve_until_a_controller_was_heard)
         (void) remove(arena_printf(w.device.arena, "%s/global.json", list).p);
         (void) remove(arena_printf(w.device.arena, "%s/global.json.bak", list).p);
     }
-    (void) remove(device_path(&w.device, "run/global/DevicePortConfig/override.json"));
-    (void) remove(device_path(&w.device, "run/global/DevicePortConfig/broken.json"));
     device_write(&w.device, "config/bootstrap-config.pb", STR("signed"));
     begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ false);
     pass(&w, 10);
+    assert_seen(&w, "");
+    done(&w);
+}
+
+TEST(a_machine_without_network_reaches_a_controller_on_itself)
+{
+    struct world w;
+    init(&w);
+    add_interface(&w, "lo", "127.0.0.1");
+    w.interfaces[0].is_loopback = true;
+    w.interfaces[0].is_physical = w.interfaces[0].is_ethernet = false;
+    device_write(&w.device, "config/server", STR("127.0.0.1:4433\n"));
+    begin(&w, /* starts_with_machine= */ true, /* is_simulated= */ true);
+    settle(&w);
+    assert_seen(&w, "127.0.0.1 ");
+    /* It is not taken for a way to another. */
+    end(&w);
+    device_write(&w.device, "config/server", STR("controller.example\n"));
+    (void) remove(device_path(&w.device, "persist/status/nim/DevicePortConfigList/global.json"));
+    (void) remove(
+        device_path(&w.device, "persist/status/nim/DevicePortConfigList/global.json.bak"));
+    begin(&w, /* starts_with_machine= */ true, /* is_simulated= */ true);
+    settle(&w);
     assert_seen(&w, "");
     done(&w);
 }
