@@ -60,7 +60,7 @@ void report_mark(struct report *r, enum report_kind kind, struct str key, const 
         start_flush(r, REPORT_OBJECT_MS);
 }
 
-static void tell(struct report *r, struct report_view *v, struct dirty *d)
+static int tell(struct report *r, struct report_view *v, struct dirty *d)
 {
     struct arena *a = v->world.arena;
     const struct info_subject s = {
@@ -68,7 +68,7 @@ static void tell(struct report *r, struct report_view *v, struct dirty *d)
         .key = arena_str(a, str_range(d->id + 1, d->n_id - 1)),
         .last = d->last ? json_parse_quick(a, str_range(d->last, d->n_last)) : NULL,
     };
-    report_tell(r, v, &s);
+    return report_tell(r, v, &s);
 }
 
 void report_flush(struct report *r)
@@ -81,15 +81,17 @@ void report_flush(struct report *r)
     ARENA_AUTO a = arena_new();
     struct report_view v;
     report_view_init(r, a, &v);
-    while (!list_is_empty(&r->dirty)) {
+    int result = 0;
+    while (result == 0 && !list_is_empty(&r->dirty)) {
         struct dirty *d = CONTAINER_OF(r->dirty.next, struct dirty, link);
-        tell(r, &v, d);
-        dirty_free(r, d);
+        result = tell(r, &v, d);
+        if (result == 0)
+            dirty_free(r, d);
     }
-    if (r->is_device_dirty) {
+    if (r->is_device_dirty && report_tell(r, &v, &(struct info_subject){.kind = KIND_DEVICE}) == 0)
         r->is_device_dirty = false;
-        report_tell(r, &v, &(struct info_subject){.kind = KIND_DEVICE});
-    }
+    if (r->is_device_dirty || !list_is_empty(&r->dirty))
+        start_flush(r, REPORT_FULL_MS);
 }
 
 void report_dirty_done(struct report *r)

@@ -40,17 +40,18 @@ static Eve__Hardwarehealth__ZHardwareHealth *make_message(struct world *w)
 
 static void schedule(struct report *r, bool is_retry)
 {
-    const int64_t interval_s =
-        items_int(zedagent_items(r->zedagent), "timer.hardwarehealth.interval");
-    loop_timer_start(r->health_timer,
-                     is_retry ? REPORT_HEALTH_RETRY_S * 1000 : node_jitter_ms(r->node, interval_s),
-                     0);
+    loop_timer_start(
+        r->health_timer,
+        is_retry ? REPORT_HEALTH_RETRY_S * 1000 : node_jitter_ms(r->node, r->health_interval_s), 0);
 }
 
 static void on_done(void *arg, const struct uplink_answer *answer)
 {
     struct report *r = arg;
     r->health_call = NULL;
+    if (answer->error == 0)
+        report_keep(r, "lasthardwarehealth", buf_str(&r->health_sent));
+    buf_done(&r->health_sent);
     schedule(r, /* is_retry= */ answer->error != 0);
 }
 
@@ -69,7 +70,8 @@ static void on_timer(void *arg)
     const struct uplink_request request = {.url = report_url(a, r, STR_NONE, STR("hardwarehealth")),
                                            .body = body};
     r->health_call = uplink_send(r->link->uplink, &request, on_done, r);
-    report_keep(r, "lasthardwarehealth", body);
+    if (!r->node->is_simulated)
+        buf_append_str(&r->health_sent, body);
 }
 
 void report_health_init(struct report *r)
@@ -77,8 +79,13 @@ void report_health_init(struct report *r)
     r->health_timer = loop_timer_new(r->node->loop, on_timer, r);
 }
 
-void report_health_start(struct report *r)
+void report_health_update(struct report *r)
 {
+    const int64_t interval_s =
+        items_int(zedagent_items(r->zedagent), "timer.hardwarehealth.interval");
+    if (interval_s == r->health_interval_s)
+        return;
+    r->health_interval_s = interval_s;
     if (!r->health_call)
         schedule(r, /* is_retry= */ false);
 }
@@ -87,5 +94,6 @@ void report_health_done(struct report *r)
 {
     if (r->health_call)
         uplink_cancel(r->health_call);
+    buf_done(&r->health_sent);
     loop_timer_free(r->health_timer);
 }

@@ -16,6 +16,7 @@
 struct ntp_task {
     struct report *report; /* NULL: it is gone, and the last worker cleans up */
     struct loop_timer *timer;
+    int64_t interval_s;
     bool is_asking;
     struct buf output;
 };
@@ -72,7 +73,7 @@ static void tell(struct report *r, struct str output)
     if (!n || !report_can_send(r))
         return;
     report_view_init(r, a, &v);
-    report_tell(
+    (void) report_tell(
         r, &v,
         &(struct info_subject){.kind = KIND_NTP, .ntp_sources = sources, .n_ntp_sources = n});
 }
@@ -106,8 +107,7 @@ void report_ntp_tell(struct report *r)
 
 static void schedule(struct report *r)
 {
-    const int64_t interval_s = items_int(zedagent_items(r->zedagent), "timer.ntpsources.interval");
-    loop_timer_start(r->ntp->timer, node_jitter_ms(r->node, interval_s), 0);
+    loop_timer_start(r->ntp->timer, node_jitter_ms(r->node, r->ntp->interval_s), 0);
 }
 
 static void on_timer(void *arg)
@@ -126,10 +126,13 @@ void report_ntp_init(struct report *r)
     r->ntp->timer = loop_timer_new(r->node->loop, on_timer, r);
 }
 
-void report_ntp_start(struct report *r)
+void report_ntp_update(struct report *r)
 {
-    if (r->ntp)
-        schedule(r);
+    const int64_t interval_s = items_int(zedagent_items(r->zedagent), "timer.ntpsources.interval");
+    if (!r->ntp || interval_s == r->ntp->interval_s)
+        return;
+    r->ntp->interval_s = interval_s;
+    schedule(r);
 }
 
 void report_ntp_done(struct report *r)

@@ -63,13 +63,13 @@ void report_queues_hurry(struct report *r)
             uplink_deferred_hurry(all[i]);
 }
 
-static void put(struct report *r, struct uplink_deferred *q,
-                const struct uplink_deferred_message *m)
+static int put(struct report *r, struct uplink_deferred *q, const struct uplink_deferred_message *m)
 {
     const int result = uplink_deferred_set(q, m);
-    if (result < 0)
-        log_warning("a report finds no room and is lost", LOG_TEXT("device", r->device),
-                    LOG_STR("key", m->key), LOG_ERRNO(result));
+    if (result == -EMSGSIZE)
+        log_warning("a report is too large to be sent, ignoring", LOG_TEXT("device", r->device),
+                    LOG_STR("key", m->key), LOG_INT("bytes", (int64_t) m->body.n));
+    return result == -ENOSPC ? result : 0;
 }
 
 /* Location is old by the time the controller is back. */
@@ -92,15 +92,15 @@ static void put_copy(struct report *r, struct report_view *v, struct uplink_defe
         r->loc = make_queue(r, /* is_for_events= */ false);
     m.url = report_url(v->world.arena, r, server, STR("info"));
     m.is_discarded = true;
-    put(r, r->loc, &m);
+    (void) put(r, r->loc, &m);
 }
 
-void report_tell(struct report *r, struct report_view *v, const struct info_subject *s)
+int report_tell(struct report *r, struct report_view *v, const struct info_subject *s)
 {
     struct arena *a = v->world.arena;
     const Eve__Info__ZInfoMsg *message = info_make(&v->world, s);
     if (!message)
-        return;
+        return 0;
     const struct uplink_deferred_message m = {
         .key = info_queue_key(&v->world, s),
         .url = report_url(a, r, STR_NONE, STR("info")),
@@ -111,6 +111,8 @@ void report_tell(struct report *r, struct report_view *v, const struct info_subj
     };
     if (is_periodic(s->kind) && !r->periodic)
         r->periodic = make_queue(r, /* is_for_events= */ false);
-    put(r, is_periodic(s->kind) ? r->periodic : r->events, &m);
-    put_copy(r, v, m);
+    const int result = put(r, is_periodic(s->kind) ? r->periodic : r->events, &m);
+    if (result == 0)
+        put_copy(r, v, m);
+    return result;
 }

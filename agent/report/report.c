@@ -34,10 +34,9 @@ void report_keep(struct report *r, const char *name, struct str message)
 
 static void start_device_timer(struct report *r)
 {
-    const int64_t interval_ms =
-        items_int(zedagent_items(r->zedagent), "timer.deviceinfo.interval") * 1000;
-    loop_timer_start(r->device_timer,
-                     node_spread_ms(r->node, interval_ms, REPORT_DEVICE_SPREAD_PERCENT), 0);
+    loop_timer_start(
+        r->device_timer,
+        node_spread_ms(r->node, r->device_interval_s * 1000, REPORT_DEVICE_SPREAD_PERCENT), 0);
 }
 
 static void on_device_timer(void *arg)
@@ -49,9 +48,7 @@ static void on_device_timer(void *arg)
 
 static void start_location_timer(struct report *r)
 {
-    const int64_t interval_s =
-        items_int(zedagent_items(r->zedagent), "timer.location.cloud.interval");
-    loop_timer_start(r->location_timer, node_jitter_ms(r->node, interval_s), 0);
+    loop_timer_start(r->location_timer, node_jitter_ms(r->node, r->location_interval_s), 0);
 }
 
 static void on_location_timer(void *arg)
@@ -61,17 +58,33 @@ static void on_location_timer(void *arg)
     start_location_timer(r);
 }
 
+/* Whatever interval has changed begins anew. */
+static void update_timers(struct report *r)
+{
+    const struct items *items = zedagent_items(r->zedagent);
+    const int64_t device_s = items_int(items, "timer.deviceinfo.interval");
+    const int64_t location_s = items_int(items, "timer.location.cloud.interval");
+    if (!r->device[0])
+        return;
+    if (device_s != r->device_interval_s) {
+        r->device_interval_s = device_s;
+        start_device_timer(r);
+    }
+    if (r->location_timer && location_s != r->location_interval_s) {
+        r->location_interval_s = location_s;
+        start_location_timer(r);
+    }
+    report_health_update(r);
+    report_ntp_update(r);
+    report_metrics_update(r);
+}
+
 /* ---- what others tell ----------------------------------------------------------------------- */
 
 /* From here on it is known as whom we speak. */
 static void begin(struct report *r)
 {
     uuid_text(&r->node->device, r->device);
-    start_device_timer(r);
-    if (r->location_timer)
-        start_location_timer(r);
-    report_health_start(r);
-    report_ntp_start(r);
     report_mark_all(r);
 }
 
@@ -86,7 +99,7 @@ static void on_change(struct node_watch *w, unsigned changes)
         if (r->node->network_state == NODE_NETWORK_SUCCESS)
             report_queues_hurry(r);
     }
-    report_metrics_update(r);
+    update_timers(r);
 }
 
 static void on_event(struct zedagent_listener *l, enum zedagent_event e)
@@ -96,7 +109,7 @@ static void on_event(struct zedagent_listener *l, enum zedagent_event e)
         report_mark_all(r);
     else if (e == ZEDAGENT_FACTS)
         report_mark_device(r);
-    report_metrics_update(r);
+    update_timers(r);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

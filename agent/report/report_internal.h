@@ -13,6 +13,8 @@
 /* What changes within so long is told once. */
 #define REPORT_OBJECT_MS 200
 #define REPORT_DEVICE_MS 1000
+/* The queue is full: what is marked stays so, and is looked at again. */
+#define REPORT_FULL_MS 60000
 /* Objects that wait to be told: beyond it the oldest is told first. */
 #define REPORT_MAX_DIRTY 4096
 #define REPORT_DEVICE_SPREAD_PERCENT 20
@@ -63,6 +65,7 @@ struct report {
     struct uplink_deferred *events;
     struct uplink_deferred *periodic, *loc; /* NULL: not needed yet */
     struct loop_timer *device_timer, *location_timer;
+    int64_t device_interval_s, location_interval_s; /* 0: not running */
 
     struct loop_timer *metrics_timer;
     struct uplink_call *metrics_call;
@@ -73,6 +76,8 @@ struct report {
 
     struct loop_timer *health_timer;
     struct uplink_call *health_call;
+    struct buf health_sent; /* what the call carries; empty for a simulated node */
+    int64_t health_interval_s;
 
     struct list flows; /* the first is on its way */
     size_t n_flows, flow_bytes;
@@ -109,7 +114,8 @@ void report_flush(struct report *r);
 void report_queues_init(struct report *r);
 void report_queues_done(struct report *r);
 void report_queues_hurry(struct report *r);
-void report_tell(struct report *r, struct report_view *v, const struct info_subject *s);
+/* -ENOSPC: there is no room in the queue now. */
+int report_tell(struct report *r, struct report_view *v, const struct info_subject *s);
 
 /* metrics_task.c */
 void report_metrics_init(struct report *r);
@@ -120,7 +126,8 @@ void report_metrics_update(struct report *r);
 /* health.c */
 void report_health_init(struct report *r);
 void report_health_done(struct report *r);
-void report_health_start(struct report *r);
+/* It may begin, or the interval may be another. */
+void report_health_update(struct report *r);
 
 /* flowlog.c */
 void report_flow_init(struct report *r);
@@ -130,7 +137,7 @@ void report_flow_add(struct report *r, const struct json *flow);
 /* ntp.c: chrony's sources; nothing where it is not installed. */
 void report_ntp_init(struct report *r);
 void report_ntp_done(struct report *r);
-void report_ntp_start(struct report *r);
+void report_ntp_update(struct report *r);
 void report_ntp_tell(struct report *r);
 
 bool report_can_send(const struct report *r);

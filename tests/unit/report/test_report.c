@@ -379,6 +379,45 @@ TEST(after_a_time_without_controller_the_newest_of_each_arrives)
     assert_int_equal(n_apps, 1);
 }
 
+struct wanted_counts {
+    struct world *world;
+    size_t waiting;
+    uint64_t delivered;
+};
+
+static bool has_counts(void *arg)
+{
+    const struct wanted_counts *x = arg;
+    const struct report_counts c = report_counts(x->world->report);
+    return c.waiting >= x->waiting && c.delivered >= x->delivered;
+}
+
+TEST(what_finds_no_room_is_told_later)
+{
+    CLEANUP(end) struct world w;
+    begin(&w, true);
+    w.http[INFO] = 0;
+    onboard(&w);
+    for (unsigned i = 0; i < 1100; i++)
+        say_app(&w, arena_printf(w.device.arena, "aaaaaaaa-0000-4000-8000-%012u", i).p, 115);
+    struct wanted_counts full = {&w, 1024, 0};
+    device_run_until(&w.device, has_counts, &full);
+    wait_seconds(&w, 300);
+    assert_int_equal(report_counts(w.report).waiting, 1024);
+    w.http[INFO] = 201;
+    struct wanted_counts all = {&w, 0, 1102}; /* and device and hardware */
+    device_run_until(&w.device, has_counts, &all);
+    assert_int_equal(report_counts(w.report).waiting, 0);
+    unsigned char seen[1100] = {0};
+    for (size_t i = 0; i < w.n_sent; i++) {
+        const Eve__Info__ZInfoMsg *m = info_at(&w, i);
+        if (m && m->ztype == EVE__INFO__ZINFO_TYPES__ZiApp)
+            seen[strtoul(m->ainfo->appid + 24, NULL, 10)] = 1;
+    }
+    for (size_t i = 0; i < sizeof(seen); i++)
+        assert_int_equal(seen[i], 1);
+}
+
 TEST(an_epoch_tells_everything_again)
 {
     CLEANUP(end) struct world w;
@@ -458,15 +497,36 @@ TEST(a_longer_interval_waits_until_the_controller_knows)
     assert_int_equal(dormant_s(&w, last_metrics(&w)), 3 * 3600);
     assert_true(report_counts(w.report).metrics_lost >= 4);
     w.http[METRICS] = 201;
-    const uint64_t n = report_counts(w.report).metrics_sent;
     wait_posts(&w, METRICS, w.n_of[METRICS] + 1);
-    wait_seconds(&w, 3);
+    const int64_t heard_us = w.clock.clock.monotonic_us(&w.clock.clock);
+    wait_posts(&w, METRICS, w.n_of[METRICS] + 1);
+    /* 0.3 of an hour, but for the moment in which its answer was taken. */
+    assert_true(w.clock.clock.monotonic_us(&w.clock.clock) - heard_us > INT64_C(1000) * 1000000);
     const size_t n_after = w.n_of[METRICS];
-    wait_seconds(&w, 600); /* less than 0.3 of an hour */
-    assert_int_equal(w.n_of[METRICS], n_after);
-    assert_true(report_counts(w.report).metrics_sent > n);
     set_interval(&w, "5"); /* a shorter one at once */
     wait_posts(&w, METRICS, n_after + 10);
+}
+
+/* ---- health --------------------------------------------------------------------------------- */
+
+TEST(health_comes_by_its_own_clock_and_is_tried_again_soon)
+{
+    CLEANUP(end) struct world w;
+    begin(&w, true);
+    w.http[HEALTH] = 0;
+    loop_set_speed(w.device.loop, 100 * SPEED);
+    clock_scaled_set_speed(&w.clock, 100 * SPEED);
+    onboard(&w);
+    const int64_t began_us = w.clock.clock.monotonic_us(&w.clock.clock);
+    wait_posts(&w, HEALTH, 1);
+    const int64_t first_us = w.clock.clock.monotonic_us(&w.clock.clock);
+    assert_true(first_us - began_us > INT64_C(12900) * 1000000); /* 0.3 of 12 hours */
+    wait_posts(&w, HEALTH, 3);
+    w.http[HEALTH] = 201;
+    wait_posts(&w, HEALTH, 4);
+    const int64_t arrived_us = w.clock.clock.monotonic_us(&w.clock.clock);
+    wait_posts(&w, HEALTH, 5);
+    assert_true(w.clock.clock.monotonic_us(&w.clock.clock) - arrived_us > INT64_C(12900) * 1000000);
 }
 
 /* ---- flows ---------------------------------------------------------------------------------- */
