@@ -6,18 +6,25 @@ RELEASE = -Dbuildtype=release -Dhardened=true
 DEV = -Dbuildtype=debug -Db_sanitize=address,undefined -Dtests=true
 TSAN = -Dbuildtype=debugoptimized -Db_sanitize=thread
 CLANG = -Dbuildtype=debug -Dtests=true
+# Links beside each other, however deep the tree that they are built in.
+PROGRAMS = server/seth agent/program/seth-agent agent/fleet/seth-fleet
+LINK_PROGRAMS = for p in $(PROGRAMS); do ln -sf $$p build/release/; done
 
-.PHONY: build run test bench fuzz install format check-format clean packages
+.PHONY: build run demo test bench fuzz install format check-format clean packages
 
 build: packages-build
 	@test -f build/release/build.ninja || meson setup build/release $(RELEASE) >/dev/null
-	@ninja -C build/release server/seth
-	@ln -sf server/seth build/release/seth
+	@ninja -C build/release $(PROGRAMS)
+	@$(LINK_PROGRAMS)
 
 # The server on its embedded store; kubectl finds it through the kubeconfig that is printed.
 run: build
 	@echo "kubeconfig: $(DATA_DIR)/admin.kubeconfig"
 	@build/release/seth server --data-dir $(DATA_DIR)
+
+# A server, a device in a network namespace, an application that runs there; takes root.
+demo: build packages-demo
+	@tools/demo $(DEMO)
 
 test: packages-build packages-test
 	@test -f build/dev/build.ninja || meson setup build/dev $(DEV) >/dev/null
@@ -27,8 +34,8 @@ test: packages-build packages-test
 	@ninja -C build/dev
 	@ninja -C build/clang
 	@ninja -C build/tsan server/seth
-	@ninja -C build/release server/seth
-	@ln -sf server/seth build/release/seth
+	@ninja -C build/release $(PROGRAMS)
+	@$(LINK_PROGRAMS)
 	@tests/run
 
 bench: packages-build packages-bench build
@@ -46,10 +53,16 @@ fuzz: packages-build packages-fuzz
 PREFIX ?= /usr/local
 install: build
 	@install -D -m 0755 build/release/server/seth $(DESTDIR)$(PREFIX)/bin/seth
+	@install -D -m 0755 build/release/agent/program/seth-agent $(DESTDIR)$(PREFIX)/bin/seth-agent
+	@install -D -m 0755 build/release/agent/fleet/seth-fleet $(DESTDIR)$(PREFIX)/bin/seth-fleet
 	@install -D -m 0644 packaging/seth.bash-completion $(DESTDIR)$(PREFIX)/share/bash-completion/completions/seth
+	@ln -sf seth $(DESTDIR)$(PREFIX)/share/bash-completion/completions/seth-agent
 	@install -d $(DESTDIR)$(PREFIX)/share/man/man8 $(DESTDIR)/lib/systemd/system
 	@build/release/seth man > $(DESTDIR)$(PREFIX)/share/man/man8/seth.8
+	@build/release/seth-agent man > $(DESTDIR)$(PREFIX)/share/man/man8/seth-agent.8
 	@sed 's,/usr/bin/seth,$(PREFIX)/bin/seth,' packaging/seth.service > $(DESTDIR)/lib/systemd/system/seth.service
+	@sed 's,/usr/bin/seth-agent,$(PREFIX)/bin/seth-agent,' packaging/seth-agent.service > $(DESTDIR)/lib/systemd/system/seth-agent.service
+	@test -e $(DESTDIR)/etc/seth-agent/seth-agent.yaml || install -D -m 0640 packaging/seth-agent.yaml $(DESTDIR)/etc/seth-agent/seth-agent.yaml
 	@test -e $(DESTDIR)/etc/seth/seth.yaml || install -D -m 0640 packaging/seth.yaml $(DESTDIR)/etc/seth/seth.yaml
 
 format: packages-format

@@ -95,8 +95,10 @@ static void on_client_done(void *arg, int exit_code)
 
 static int start_client(struct box *b)
 {
-    const struct client_options o = {
-        .registers = true, .asks_uuid = true, .on_done = on_client_done, .arg = b};
+    const struct client_options o = {.registers = b->node->onboarding.tls != NULL,
+                                     .asks_uuid = true,
+                                     .on_done = on_client_done,
+                                     .arg = b};
     return client_new(b->node, &o, &b->client);
 }
 

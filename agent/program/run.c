@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seth-agent run: the services of a device under one roof. */
 #include <errno.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,10 +12,11 @@
 #include "cli/notify.h"
 #include "loop/loop.h"
 #include "program/agent.h"
+#include "program/memory.h"
 #include "runtime/process.h"
 #include "runtime/sim.h"
 
-#define IDLE_TRIM_MS 10000
+#define HAND_BACK_MS 10000
 
 const struct option_spec run_options[] = {
     AGENT_OPTIONS,
@@ -187,17 +187,16 @@ static void on_watchdog(void *arg)
     notify_watchdog();
 }
 
-/* What the start needed is handed back, once it is over. */
 static void on_trim(void *arg)
 {
     (void) arg;
-    (void) malloc_trim(0);
+    memory_hand_back();
 }
 
 static void start_timers(struct run *r)
 {
     r->trim = loop_timer_new(r->agent.loop, on_trim, NULL);
-    loop_timer_start(r->trim, IDLE_TRIM_MS, 0);
+    loop_timer_start(r->trim, HAND_BACK_MS, HAND_BACK_MS);
     r->watchdog = loop_timer_new(r->agent.loop, on_watchdog, NULL);
     if (notify_watchdog_ms())
         loop_timer_start(r->watchdog, 0, notify_watchdog_ms());

@@ -223,6 +223,22 @@ def test_unit_file_is_sound():
         assert not line or line.startswith("#") or f"--{line.split(':')[0]}" in options, line
 
 
+def test_unit_file_of_the_agent_is_sound():
+    unit = configparser.ConfigParser(strict=False, interpolation=None)
+    unit.optionxform = str
+    unit.read(TOP / "packaging/seth-agent.service")
+    service = unit["Service"]
+    for key, value in {"Type": "notify", "KillMode": "process", "Delegate": "yes", "Restart": "always", "StateDirectory": "seth-agent"}.items():
+        assert service[key] == value, key
+    program, *words = service["ExecStart"].split()
+    assert program == "/usr/bin/seth-agent" and words[0] == "run"
+    agent = pathlib.Path(binary()).resolve().parents[1] / "agent/program/seth-agent"
+    options = subprocess.run([agent, "completion", "run"], check=True, capture_output=True, text=True).stdout.split()
+    assert all(w in options for w in words if w.startswith("--"))
+    for line in (TOP / "packaging/seth-agent.yaml").read_text().splitlines():
+        assert not line or line.startswith("#") or f"--{line.split(':')[0]}" in options, line
+
+
 # ---- help and packages --------------------------------------------------------------------
 
 
@@ -257,11 +273,15 @@ def test_install_puts_everything_in_its_place():
         text = (TOP / "Makefile").read_text()
         body = re.search(r"^install: build\n((?:\t.*\n)+)", text, re.M).group(1)
         for line in body.splitlines():
-            line = line.strip().lstrip("@").replace("$(DESTDIR)", d).replace("$(PREFIX)", "/usr").replace("build/release/server/seth", binary()).replace(
-                "build/release/seth", binary())
+            line = line.strip().lstrip("@").replace("$(DESTDIR)", d).replace("$(PREFIX)", "/usr").replace(
+                "build/release/seth-agent", "build/release/agent/program/seth-agent").replace("build/release/seth ", "build/release/server/seth ").replace(
+                "build/release", str(pathlib.Path(binary()).resolve().parents[1]))
             subprocess.run(["sh", "-c", line], cwd=TOP, check=True, capture_output=True)
-        for path in ("usr/bin/seth", "usr/share/man/man8/seth.8", "usr/share/bash-completion/completions/seth", "lib/systemd/system/seth.service", "etc/seth/seth.yaml"):
+        for path in ("usr/bin/seth", "usr/share/man/man8/seth.8", "usr/share/bash-completion/completions/seth", "lib/systemd/system/seth.service", "etc/seth/seth.yaml",
+                     "usr/bin/seth-agent", "usr/bin/seth-fleet", "usr/share/man/man8/seth-agent.8", "usr/share/bash-completion/completions/seth-agent",
+                     "lib/systemd/system/seth-agent.service", "etc/seth-agent/seth-agent.yaml"):
             assert (pathlib.Path(d) / path).stat().st_size > 100, path
+        assert "ExecStart=/usr/bin/seth-agent run" in (pathlib.Path(d) / "lib/systemd/system/seth-agent.service").read_text()
         assert "ExecStart=/usr/bin/seth server" in (pathlib.Path(d) / "lib/systemd/system/seth.service").read_text()
 
 
