@@ -62,12 +62,6 @@ static void step_soon(struct attest *a, enum attest_event e)
     loop_defer(a->node->loop, &a->soon);
 }
 
-static void on_soon(struct loop_deferred *d)
-{
-    struct attest *a = CONTAINER_OF(d, struct attest, soon);
-    step(a, a->soon_event);
-}
-
 static void replace(struct str *at, struct str by)
 {
     mem_free((char *) (uintptr_t) at->p);
@@ -112,6 +106,9 @@ static bool read_answer(struct attest *a, struct arena *arena, enum attest_answe
     const char *problem = NULL;
     a->call = NULL;
     if (answer->error < 0 || answer->status != UPLINK_NONE) {
+        /* Whoever fetches the configuration finds out about certificates. */
+        if (answer->status == UPLINK_CERT_MISS || answer->status == UPLINK_CERT_INVALID)
+            zedagent_hurry(a->zedagent);
         fail(a, ATTEST_FAILED,
              arena_printf(arena, "the controller cannot be asked: %.*s", STR_ARG(answer->words)).p);
         return false;
@@ -303,6 +300,17 @@ static void send_escrow(struct attest *a)
         request(a, arena, attest_escrow_request(arena, a->token, key), on_escrow_answer);
 }
 
+static void on_soon(struct loop_deferred *d)
+{
+    struct attest *a = CONTAINER_OF(d, struct attest, soon);
+    ARENA_AUTO arena = arena_new();
+    step(a, a->soon_event);
+    /* It may have come while we found that it is not there. */
+    if (a->machine.state == ATTEST_INTERNAL_ESCROW_WAIT &&
+        subscription_get(arena, a->vault_keys, VAULT_NAME))
+        step(a, ATTEST_ESCROW);
+}
+
 static void on_vault_key(void *arg, struct str key, const struct json *value)
 {
     (void) value;
@@ -372,10 +380,19 @@ static void on_timer(void *arg)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
+/* What failed is repeated when the way there is another. */
+static void on_network(struct attest *a)
+{
+    const enum attest_state s = a->machine.state;
+    if (!a->call && (s == ATTEST_NONCE_WAIT || s == ATTEST_WAIT || s == ATTEST_ESCROW_WAIT))
+        loop_timer_start(a->timer, 0, 0);
+}
+
 static void on_change(struct node_watch *w, unsigned changes)
 {
-    (void) changes;
     struct attest *a = CONTAINER_OF(w, struct attest, watch);
+    if (a->is_started && changes & NODE_NETWORK)
+        on_network(a);
     if (a->is_started || uuid_is_zero(&a->node->device) || !a->node->ports)
         return;
     a->is_started = true;

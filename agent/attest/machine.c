@@ -55,7 +55,8 @@ enum attest_action attest_machine_step(struct attest_machine *m, enum attest_eve
         m->restarts |= e == ATTEST_RESTART;
         return ATTEST_DO_NOTHING;
     }
-    if (m->state == ATTEST_RESTART_WAIT)
+    /* Who was not convinced before this moment is now. */
+    if (m->state == ATTEST_RESTART_WAIT || e == ATTEST_GRANTED)
         m->restarts = false;
     m->state = move->next;
     if (m->state != ATTEST_COMPLETE || !m->restarts)

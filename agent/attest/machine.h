@@ -54,7 +54,7 @@ enum attest_action {
 
 struct attest_machine {
     enum attest_state state;
-    bool restarts; /* as soon as the attempt under way is over */
+    bool restarts; /* as soon as the attempt under way is over, unless it is what was wanted */
 };
 /* What to do now. An event that means nothing in the state changes nothing: answers and timers may
  * come late. */

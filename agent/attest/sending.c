@@ -21,7 +21,8 @@ struct sending {
     struct node_watch watch;
     struct loop_deferred soon;
     struct loop_timer *timer;
-    bool is_told; /* of being refused */
+    bool is_taken; /* what is published, by the controller */
+    bool is_told;  /* of being refused */
 };
 
 static struct str message_key(struct arena *a, const struct sending *s)
@@ -73,6 +74,7 @@ static void on_soon(struct loop_deferred *d)
 
 void sending_again(struct sending *s)
 {
+    s->is_taken = false;
     loop_defer(s->node->loop, &s->soon);
 }
 
@@ -93,7 +95,8 @@ static void on_status(void *arg, const struct uplink_deferred_message *m, enum u
     struct sending *s = arg;
     if (status == UPLINK_DEBUG)
         return;
-    if (status == UPLINK_NONE) {
+    s->is_taken = status == UPLINK_NONE;
+    if (s->is_taken) {
         tell(s, false);
         return;
     }
@@ -119,16 +122,12 @@ static void on_cert_again(void *arg, struct str key, const struct json *value,
     on_cert(arg, key, value);
 }
 
+/* The device is somebody else, or the way there is another: then without waiting. */
 static void on_change(struct node_watch *w, unsigned changes)
 {
     struct sending *s = CONTAINER_OF(w, struct sending, watch);
-    if (!(changes & (NODE_ONBOARDED | NODE_NETWORK)) || !s->node->ports)
-        return;
-    /* The first ports, or another device: what was sent before is sent once. */
-    if (changes & NODE_ONBOARDED || uplink_deferred_counts(s->queue).passes == 0)
+    if (changes & NODE_ONBOARDED || (changes & NODE_NETWORK && !s->is_taken))
         sending_again(s);
-    else
-        uplink_deferred_hurry(s->queue);
 }
 
 int sending_new(struct zedagent *z, struct node *n, struct sending **ret)

@@ -12,6 +12,9 @@
 #include "nodeagent/reasons.h"
 
 #define NAME STR("nodeagent")
+#define VAULT_NAME STR("Application Data Store")
+#define VAULT_ERROR 4
+#define MAINTENANCE_VAULT_LOCKED 2
 #define CONFIG_SUCCESS 1
 #define CONFIG_TEMPORARY_FAIL 3
 
@@ -22,7 +25,7 @@ struct nodeagent {
     struct node *node;
     struct baseos *baseos; /* NULL: somebody else has it */
     struct publication *status;
-    struct subscription *zedagent;
+    struct subscription *zedagent, *vault;
     struct subscription *halting[HALTINGS]; /* while an operation goes on */
     struct node_watch watch;
     struct loop_timer *timer;
@@ -31,6 +34,8 @@ struct nodeagent {
     struct reasons reasons;
     struct operation operation;
     struct outage outage;
+    struct lockup lockup;
+    bool is_maintenance; /* the vault stays locked */
     bool are_halted;
     char *why; /* of the operation */
     enum boot_reason boot;
@@ -42,6 +47,15 @@ static int64_t now_us(const struct nodeagent *a)
 }
 
 /* ---- NodeAgentStatus ------------------------------------------------------------------------ */
+
+static struct json maintenance_reasons(struct arena *arena, const struct nodeagent *a)
+{
+    struct json list = json_array();
+    if (!a->is_maintenance)
+        return json_null();
+    json_push(arena, &list, json_int(MAINTENANCE_VAULT_LOCKED));
+    return list;
+}
 
 static void publish(struct nodeagent *a)
 {
@@ -62,8 +76,8 @@ static void publish(struct nodeagent *a)
     json_append_member(arena, v, STR("RebootTime"), *node_json_time(arena, a->reasons.wall_us));
     json_append_member(arena, v, STR("RestartCounter"), json_int(a->reasons.restart_counter));
     json_append_member(arena, v, STR("RebootImage"), json_string(a->reasons.image));
-    json_append_member(arena, v, STR("LocalMaintenanceMode"), json_bool(false));
-    json_append_member(arena, v, STR("LocalMaintenanceModeReasons"), json_null());
+    json_append_member(arena, v, STR("LocalMaintenanceMode"), json_bool(a->is_maintenance));
+    json_append_member(arena, v, STR("LocalMaintenanceModeReasons"), maintenance_reasons(arena, a));
     json_append_member(arena, v, STR("HVTypeKube"), json_bool(false));
     json_append_member(arena, v, STR("WaitDrainInProgress"), json_bool(false));
     const int r = publication_publish(a->status, NAME, v);
@@ -182,11 +196,27 @@ static void begin(struct nodeagent *a, enum operation_kind kind, struct str why,
     proceed(a);
 }
 
-/* ---- without a controller ------------------------------------------------------------------- */
+/* ---- without a controller, without a vault
+ * ------------------------------------------------------------------- */
 
 static int64_t limit_s(const struct nodeagent *a)
 {
     return items_int(a->node->items, "timer.reboot.no.network");
+}
+
+static int64_t vault_limit_s(const struct nodeagent *a)
+{
+    return items_int(a->node->items, "timer.vault.ready.cutoff");
+}
+
+static void check_vault(struct nodeagent *a)
+{
+    const bool is_late = now_us(a) >= lockup_due_us(&a->lockup, vault_limit_s(a));
+    const bool is_maintenance = a->lockup.is_locked && (a->is_maintenance || is_late);
+    if (is_maintenance == a->is_maintenance)
+        return;
+    a->is_maintenance = is_maintenance;
+    publish(a);
 }
 
 static void check_outage(struct nodeagent *a)
@@ -208,6 +238,8 @@ static void arm(struct nodeagent *a)
     int64_t due = operation_due_us(&a->operation);
     if (a->operation.kind == OPERATION_NONE)
         due = outage_due_us(&a->outage, limit_s(a));
+    if (!a->is_maintenance)
+        due = MIN(due, lockup_due_us(&a->lockup, vault_limit_s(a)));
     if (due == INT64_MAX)
         loop_timer_stop(a->timer);
     else
@@ -217,6 +249,7 @@ static void arm(struct nodeagent *a)
 static void on_timer(void *arg)
 {
     struct nodeagent *a = arg;
+    check_vault(a);
     check_outage(a);
     proceed(a);
 }
@@ -237,6 +270,7 @@ static void on_zedagent(void *arg, struct str key, const struct json *v)
     struct nodeagent *a = arg;
     const int64_t status = json_get_int(v, STR("ConfigGetStatus"), 0);
     outage_note(&a->outage, status == CONFIG_SUCCESS || status == CONFIG_TEMPORARY_FAIL, now_us(a));
+    lockup_note(&a->lockup, a->lockup.is_locked, status == CONFIG_SUCCESS, now_us(a));
     for (size_t i = 0; i < N_ELEMENTS(commands); i++)
         if (json_get_bool(v, commands[i].member, false))
             begin(a, commands[i].kind, json_get_str(v, STR("RequestedRebootReason")),
@@ -251,6 +285,26 @@ static void on_zedagent_again(void *arg, struct str key, const struct json *v,
     on_zedagent(arg, key, v);
 }
 
+/* ---- what the vault's owner says ------------------------------------------------------------ */
+
+static void on_vault(void *arg, struct str key, const struct json *v)
+{
+    struct nodeagent *a = arg;
+    if (!str_eq(key, VAULT_NAME))
+        return;
+    const bool is_open = json_get_bool(v, STR("ConversionComplete"), false) &&
+                         json_get_int(v, STR("Status"), 0) != VAULT_ERROR;
+    lockup_note(&a->lockup, !is_open, /* is_reached= */ false, now_us(a));
+    check_vault(a);
+    arm(a);
+}
+
+static void on_vault_again(void *arg, struct str key, const struct json *v, const struct json *old)
+{
+    (void) old;
+    on_vault(arg, key, v);
+}
+
 static void on_change(struct node_watch *w, unsigned changes)
 {
     if (changes & NODE_ITEMS)
@@ -263,6 +317,9 @@ static int open_topics(struct nodeagent *a)
 {
     static const struct subscription_handlers handlers = {.on_create = on_zedagent,
                                                           .on_modify = on_zedagent_again};
+    static const struct subscription_handlers vault_handlers = {.on_create = on_vault,
+                                                                .on_modify = on_vault_again};
+    const struct pubsub_name vault = {.agent = STR("vaultmgr"), .topic = STR("VaultStatus")};
     const struct pubsub_name status = {.agent = NAME, .topic = STR("NodeAgentStatus")};
     const struct pubsub_name zedagent = {.agent = STR("zedagent"), .topic = STR("ZedAgentStatus")};
     int r = publication_new(a->node->pubsub, &status, &a->status);
@@ -271,7 +328,8 @@ static int open_topics(struct nodeagent *a)
     r = baseos_new(a->node, &a->baseos);
     if (r < 0 && r != -EADDRINUSE)
         return r;
-    return subscription_new(a->node->pubsub, &zedagent, &handlers, a, &a->zedagent);
+    r = subscription_new(a->node->pubsub, &zedagent, &handlers, a, &a->zedagent);
+    return r < 0 ? r : subscription_new(a->node->pubsub, &vault, &vault_handlers, a, &a->vault);
 }
 
 int nodeagent_new(struct node *n, struct nodeagent **ret)
@@ -306,6 +364,7 @@ void nodeagent_free(struct nodeagent *a)
     for (size_t i = 0; i < HALTINGS; i++)
         subscription_free(a->halting[i]);
     subscription_free(a->zedagent);
+    subscription_free(a->vault);
     baseos_free(a->baseos);
     publication_free(a->status);
     mem_free(a->why);

@@ -64,3 +64,18 @@ int64_t outage_due_us(const struct outage *o, int64_t limit_s)
 {
     return o->is_reached ? INT64_MAX : o->since_us + limit_s * SECOND_US;
 }
+
+void lockup_note(struct lockup *l, bool is_locked, bool is_reached, int64_t now_us)
+{
+    const bool was = l->is_locked && l->is_reached;
+    l->is_locked = is_locked;
+    /* Once is enough. */
+    l->is_reached |= is_reached;
+    if (!was)
+        l->since_us = now_us;
+}
+
+int64_t lockup_due_us(const struct lockup *l, int64_t limit_s)
+{
+    return l->is_locked && l->is_reached ? l->since_us + limit_s * SECOND_US : INT64_MAX;
+}

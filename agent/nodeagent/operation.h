@@ -50,3 +50,12 @@ struct outage {
 void outage_note(struct outage *o, bool is_reached, int64_t now_us);
 /* When it has lasted longer than it may; INT64_MAX: there is none. */
 int64_t outage_due_us(const struct outage *o, int64_t limit_s);
+
+/* A vault that does not open is given time from when the controller is reached, which may have its
+ * key. */
+struct lockup {
+    bool is_locked, is_reached;
+    int64_t since_us; /* both */
+};
+void lockup_note(struct lockup *l, bool is_locked, bool is_reached, int64_t now_us);
+int64_t lockup_due_us(const struct lockup *l, int64_t limit_s);

@@ -89,14 +89,30 @@ TEST(a_complete_one_starts_again_after_a_while)
 TEST(one_that_is_under_way_ends_before_it_starts_again)
 {
     struct attest_machine m = {.state = ATTEST_WAIT};
-    WALK(&m, {ATTEST_RESTART, ATTEST_DO_NOTHING, ATTEST_WAIT},
-         {ATTEST_GRANTED, ATTEST_SEND_ESCROW, ATTEST_ESCROW_WAIT},
+    WALK(&m, {ATTEST_GRANTED, ATTEST_SEND_ESCROW, ATTEST_ESCROW_WAIT},
+         {ATTEST_RESTART, ATTEST_DO_NOTHING, ATTEST_ESCROW_WAIT},
          {ATTEST_RECORDED, ATTEST_START_TIMER, ATTEST_RESTART_WAIT},
          {ATTEST_TIMEOUT, ATTEST_ASK_NONCE, ATTEST_NONCE_WAIT},
          {ATTEST_NONCE, ATTEST_ASK_QUOTE, ATTEST_INTERNAL_QUOTE_WAIT},
          {ATTEST_QUOTE, ATTEST_SEND_QUOTE, ATTEST_WAIT},
          {ATTEST_GRANTED, ATTEST_SEND_ESCROW, ATTEST_ESCROW_WAIT},
          {ATTEST_RECORDED, ATTEST_FINISH, ATTEST_COMPLETE});
+}
+
+/* Config was refused before there was a token: the one that is on its way is what was wanted. */
+TEST(one_that_is_under_way_is_enough)
+{
+    static const enum attest_state early[] = {ATTEST_NONCE_WAIT, ATTEST_INTERNAL_QUOTE_WAIT,
+                                              ATTEST_WAIT};
+    for (size_t i = 0; i < N_ELEMENTS(early); i++) {
+        struct attest_machine m = {.state = early[i]};
+        (void) attest_machine_step(&m, ATTEST_RESTART);
+        assert_int_equal(m.state, early[i]);
+        (void) attest_machine_step(&m, ATTEST_NONCE);
+        (void) attest_machine_step(&m, ATTEST_QUOTE);
+        WALK(&m, {ATTEST_GRANTED, ATTEST_SEND_ESCROW, ATTEST_ESCROW_WAIT},
+             {ATTEST_RECORDED, ATTEST_FINISH, ATTEST_COMPLETE});
+    }
 }
 
 /* Whatever comes late or twice: a machine that is given what it waits for gets to the end. */

@@ -16,7 +16,7 @@
 struct bench {
     struct device device;
     struct nodeagent *nodeagent;
-    struct publication *zedagent, *apps, *wanted;
+    struct publication *zedagent, *apps, *wanted, *vault;
     struct subscription *status, *partitions, *images;
     int64_t step_us; /* how far the clock moves in a turn */
     bool (*is_so)(struct bench *b);
@@ -66,8 +66,10 @@ static void start(struct bench *b)
     const struct pubsub_name status = {.agent = STR("nodeagent"), .topic = STR("NodeAgentStatus")};
     const struct pubsub_name partitions = {.agent = STR("baseosmgr"), .topic = STR("ZbootStatus")};
     const struct pubsub_name images = {.agent = STR("baseosmgr"), .topic = STR("BaseOsStatus")};
+    const struct pubsub_name vault = {.agent = STR("vaultmgr"), .topic = STR("VaultStatus")};
     device_start(&b->device, /* is_simulated= */ true);
     struct pubsub *ps = b->device.node->pubsub;
+    assert_int_equal(publication_new(ps, &vault, &b->vault), 0);
     assert_int_equal(publication_new(ps, &zedagent, &b->zedagent), 0);
     assert_int_equal(publication_new(ps, &wanted, &b->wanted), 0);
     assert_int_equal(publication_new(ps, &apps, &b->apps), 0);
@@ -84,6 +86,7 @@ static void stop(struct bench *b)
     publication_free(b->zedagent);
     publication_free(b->apps);
     publication_free(b->wanted);
+    publication_free(b->vault);
     subscription_free(b->status);
     subscription_free(b->partitions);
     subscription_free(b->images);
@@ -357,6 +360,46 @@ TEST(who_never_was_reached_counts_from_the_start)
     const int64_t begin_us = b.device.clock.now_us;
     run_until(&b, HOUR_US, has_restarted);
     assert_true(b.restarted_us - begin_us > 7 * 24 * HOUR_US);
+    stop(&b);
+    device_done(&b.device);
+}
+
+/* ---- vault ---------------------------------------------------------------------------------- */
+
+static bool is_maintained(struct bench *b)
+{
+    return json_get_bool(status(b), STR("LocalMaintenanceMode"), false);
+}
+
+static bool is_not_maintained(struct bench *b)
+{
+    return !is_maintained(b);
+}
+
+static void set_vault(struct bench *b, int value)
+{
+    struct json *v = json_new(b->device.arena, json_object());
+    json_set(b->device.arena, v, STR("ConversionComplete"), json_bool(true));
+    json_set(b->device.arena, v, STR("Status"), json_int(value));
+    assert_int_equal(publication_publish(b->vault, STR("Application Data Store"), v), 0);
+    device_run_turns(&b->device, 3);
+}
+
+TEST(a_vault_that_stays_locked_is_a_case_for_maintenance)
+{
+    struct bench b;
+    bench_init(&b);
+    start(&b);
+    set_vault(&b, 4);
+    run_for(&b, HOUR_US, HOUR_US / 4);
+    assert_false(is_maintained(&b));
+    const int64_t reached_us = b.device.clock.now_us;
+    say(&b, "{\"ConfigGetStatus\":1}");
+    run_until(&b, 10000000, is_maintained);
+    assert_true(b.device.clock.now_us - reached_us >= 300 * INT64_C(1000000));
+    assert_int_equal(json_get(status(&b), STR("LocalMaintenanceModeReasons"))->items[0].i, 2);
+    set_vault(&b, 1);
+    run_until(&b, 0, is_not_maintained);
     stop(&b);
     device_done(&b.device);
 }

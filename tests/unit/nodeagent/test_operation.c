@@ -67,3 +67,18 @@ TEST(an_outage_lasts_from_the_last_contact)
     assert_int_equal(outage_due_us(&o, WEEK_S), (1000 + WEEK_S) * S);
     assert_int_equal(outage_due_us(&o, 120), 1120 * S);
 }
+
+TEST(a_vault_is_given_time_once_the_controller_is_reached)
+{
+    struct lockup l = {0};
+    assert_int_equal(lockup_due_us(&l, 300), INT64_MAX);
+    lockup_note(&l, true, false, 10 * S);
+    assert_int_equal(lockup_due_us(&l, 300), INT64_MAX);
+    lockup_note(&l, true, true, 100 * S);
+    lockup_note(&l, true, false, 200 * S);
+    assert_int_equal(lockup_due_us(&l, 300), 400 * S);
+    lockup_note(&l, false, false, 250 * S);
+    assert_int_equal(lockup_due_us(&l, 300), INT64_MAX);
+    lockup_note(&l, true, false, 1000 * S);
+    assert_int_equal(lockup_due_us(&l, 300), 1300 * S);
+}
