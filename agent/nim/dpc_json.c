@@ -248,6 +248,12 @@ static bool is_cellular(const struct json *port)
             json_count(json_get(c, STR("Cellular"))) > 0);
 }
 
+static int read_dhcp(const struct json *port)
+{
+    const int64_t dhcp = json_get_int(port, STR("Dhcp"), MACHINE_DHCP_UNSET);
+    return dhcp >= 0 && dhcp <= MACHINE_DHCP ? (int) dhcp : MACHINE_DHCP_UNSET;
+}
+
 static struct dpc_port read_port(const struct json *v, const struct dpc_defaults *or_else)
 {
     struct dpc_port p = {
@@ -257,7 +263,7 @@ static struct dpc_port read_port(const struct json *v, const struct dpc_defaults
         .is_l3 = json_get_bool(v, STR("IsL3Port"), false),
         .has_invalid_config = json_get_bool(v, STR("InvalidConfig"), false),
         .is_cellular = is_cellular(v),
-        .dhcp = (int) json_get_int(v, STR("Dhcp"), MACHINE_DHCP_UNSET),
+        .dhcp = read_dhcp(v),
         .submitted_us = read_time(json_get(v, STR("ConfigSource")), STR("SubmittedAt")),
         .results = read_results(v),
     };

@@ -655,7 +655,8 @@ TEST(thousands_of_uplinks_share_a_wire)
 
 /* ---- verification of all ports ------------------------------------------------------------- */
 
-/* A letter for each port: G good, B bad, lower case when nothing was sent; - when not recorded. */
+/* A letter for each port: G good, B bad, lower case when nothing was sent; - when not recorded, ?
+ * when it may yet become ready. */
 static void on_verified(void *arg, const struct uplink_verification *v)
 {
     struct world *w = arg;
@@ -663,8 +664,9 @@ static void on_verified(void *arg, const struct uplink_verification *v)
     for (size_t i = 0; i < v->n_ports; i++) {
         const struct uplink_verified_port *p = &v->ports[i];
         const char letter = p->is_good ? 'G' : 'B';
-        buf_printf(&w->words, "%.*s:%c%s ", STR_ARG(p->name),
-                   p->is_dry_run ? letter | 0x20 : letter, p->is_recorded ? "" : "-");
+        buf_printf(&w->words, "%.*s:%c%s%s ", STR_ARG(p->name),
+                   p->is_dry_run ? letter | 0x20 : letter, p->is_recorded ? "" : "-",
+                   p->is_not_ready ? "?" : "");
     }
     buf_printf(&w->words, "%s%s", v->is_reachable ? "reachable" : "not",
                v->is_temporary ? " temporarily" : "");
@@ -707,10 +709,16 @@ static const struct verify_case verify_cases[] = {
      0,
      "eth0:G eth1:g wwan0:g reachable",
      0},
-    {"but with DHCP it does", "m an a", {"*", 200}, 0, "eth0:G eth1:b wwan0:g reachable", 0},
+    {"but with DHCP it does", "m an a", {"*", 200}, 0, "eth0:G eth1:b? wwan0:g reachable", 0},
     {"nor does one without L3", "m m2n a", {"*", 200}, 0, "eth0:G eth1:g wwan0:g reachable", 0},
-    {"management needs both", "mn md m", {"*", 200}, 0, "eth0:B eth1:B wwan0:G reachable", 0},
-    {"a modem that cannot", "mn mn mb", {"*", 200}, 0, "eth0:B eth1:B wwan0:B not", 0},
+    {"management needs both", "mn md m", {"*", 200}, 0, "eth0:B? eth1:B? wwan0:G reachable", 0},
+    {"a modem that cannot", "mn mn mb", {"*", 200}, 0, "eth0:B? eth1:B? wwan0:B not", 0},
+    {"names that nobody answers",
+     "m m m",
+     {"*", 0, UPLINK_FAULT_LOOKUP},
+     0,
+     "eth0:B? eth1:B? wwan0:B? not",
+     0},
     {"a configuration that does not parse", "mx m m", {"*", 200}, 0, "eth1:G wwan0:g reachable", 0},
 };
 
