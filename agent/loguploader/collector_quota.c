@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gzip files may take on disk. What was sent goes first, then what the controller refused;
  * what is yet to be sent stays, and new lines are refused instead. */
+#include <sys/statvfs.h>
+
 #include "base/log.h"
 #include "loguploader/collector_internal.h"
 
@@ -8,9 +10,15 @@
 /* So much more goes at a time, so that not every file costs a look at the disk. */
 #define SPARE_PART 64
 
+/* As asked for, and never more than a tenth of the disk. */
 static uint64_t max_bytes(const struct collector *c)
 {
-    return (uint64_t) items_int(c->node->items, "newlog.gzipfiles.ondisk.maxmegabytes") * 1000000;
+    uint64_t max =
+        (uint64_t) items_int(c->node->items, "newlog.gzipfiles.ondisk.maxmegabytes") * 1000000;
+    struct statvfs disk;
+    if (!c->node->is_simulated && statvfs(c->root, &disk) == 0)
+        max = MIN(max, (uint64_t) disk.f_blocks * disk.f_frsize / 10);
+    return max;
 }
 
 static size_t max_files(const struct collector *c)

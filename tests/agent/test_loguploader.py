@@ -190,6 +190,19 @@ def test_what_an_earlier_life_or_newlogd_left_is_uploaded(s):
         assert lines == {"from newlogd": 7, "of the app": 3, "and ours": 8}
 
 
+def test_a_file_that_was_sent_and_is_still_there_is_kept_once(s):
+    """As after a death between the server's answer and the removal, or a power cut that brings the file back; across a restart of nobody but us."""
+    app = str(uuid.uuid4())
+    with device_of(s) as d:
+        for life in range(3):
+            d.put("devUpload", "dev.log.1.gz", ["once"], content=gzip.compress(b'{"content":"once","msgid":1}\n', mtime=1))
+            d.put("appUpload", f"app.{app}.log.1.gz", ["mine"], content=gzip.compress(b'{"content":"mine","msgid":1}\n', mtime=1))
+            with Tool(d, speed=30, items=FAST) as t:
+                wait_until(lambda: not d.files("devUpload") + d.files("appUpload"), what="the files to go")
+                assert t.counts()["sent"] == 2
+        assert contents(s, d) == ["once", "mine"]
+
+
 def test_every_line_once_whenever_it_is_killed(s):
     """kill -9 while lines flow, are packed, uploaded; what was acknowledged is there once, the rest at most once."""
     seed = int(os.environ.get("KILL_SEED") or random.randrange(1 << 30))
