@@ -11,6 +11,7 @@
 static void schedule(struct zedagent *z, bool has_failed)
 {
     struct certs_task *c = &z->certs;
+    c->has_failed = has_failed;
     int64_t after_ms = has_failed ? RETRY_MS : node_jitter_ms(z->node, c->interval_s);
     if (c->is_again)
         after_ms = 0;
@@ -117,7 +118,14 @@ void certs_follow_items(struct zedagent *z)
 void certs_start(struct zedagent *z)
 {
     certs_publish(z);
-    loop_timer_start(z->certs.timer, 0, 0);
+    loop_timer_start(z->certs.timer, z->node->ports ? 0 : RETRY_MS, 0);
+    z->certs.has_failed = !z->node->ports;
+}
+
+void certs_follow_network(struct zedagent *z)
+{
+    if (z->certs.has_failed)
+        certs_hurry(z);
 }
 
 int certs_open(struct zedagent *z)

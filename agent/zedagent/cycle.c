@@ -14,6 +14,8 @@
 /* How long nodeagent may take to say why the device started, before a saved configuration is read.
  */
 #define BOOT_REASON_PATIENCE_MS 2000
+/* How long nim may take to say anything at all, before we go on without. */
+#define NETWORK_PATIENCE_MS (60 * 1000)
 
 static int64_t now_ms(const struct zedagent *z)
 {
@@ -211,7 +213,8 @@ static void on_received(struct zedagent *z, const struct uplink_answer *answer)
     uplink_metrics_auth_failure(z->link->metrics);
     node_set_led(z->node, NODE_LED_BAD_ENVELOPE);
     fail(z, /* is_temporary= */ false);
-    if (status == UPLINK_CERT_MISS || status == UPLINK_CERT_INVALID)
+    if (status == UPLINK_CERT_MISS || status == UPLINK_CERT_INVALID ||
+        !node_has_controller_certs(z->node))
         fetch_certs(z);
 }
 
@@ -310,7 +313,9 @@ void cycle_start(struct zedagent *z)
     c->is_started = true;
     c->started_ms = now_ms(z);
     c->interval_s = items_int(z->items, "timer.config.interval");
-    loop_timer_start(c->timer, 0, 0);
+    /* A controller that can be reached in a moment comes before what was saved. */
+    const bool waits = !z->node->ports && !z->o.must_not_fetch;
+    loop_timer_start(c->timer, waits ? NETWORK_PATIENCE_MS : 0, 0);
 }
 
 int cycle_open(struct zedagent *z)

@@ -84,9 +84,13 @@ static bool is_usable(enum node_network_state s)
 static void follow_network(struct zedagent *z)
 {
     const bool is_better = is_usable(z->node->network_state) && !is_usable(z->network_state);
+    const bool is_first = !z->has_network;
     z->network_state = z->node->network_state;
-    if (is_better && !z->cycle.is_working)
+    z->has_network = true;
+    if ((is_better || is_first) && !z->cycle.is_working)
         cycle_hurry(z);
+    if (is_better || is_first)
+        certs_follow_network(z);
 }
 
 static void on_change(struct node_watch *w, unsigned changes)

@@ -93,7 +93,7 @@ struct certs_task {
     struct loop_timer *timer;
     struct uplink_call *call;
     int64_t interval_s;
-    bool is_again;
+    bool is_again, has_failed;
 };
 
 struct zedagent {
@@ -124,6 +124,7 @@ struct zedagent {
     struct str certs_config_hash; /* heap: what the controller says of its certificates */
     struct buf status;            /* ZedAgentStatus as published last */
     enum node_network_state network_state;
+    bool has_network; /* nim has spoken */
 };
 
 void zedagent_emit(struct zedagent *z, enum zedagent_event e);
@@ -177,5 +178,7 @@ void certs_start(struct zedagent *z);
 /* Fetches them now. */
 void certs_hurry(struct zedagent *z);
 void certs_follow_items(struct zedagent *z);
+/* It is better than before. */
+void certs_follow_network(struct zedagent *z);
 /* What the node has. */
 void certs_publish(struct zedagent *z);
