@@ -24,7 +24,7 @@ struct collector_line {
     struct str source;   /* "zedagent", "guest_vm-<uuid>" ... */
     struct str severity; /* "info", "err" ... */
     struct str content;
-    struct str iid; /* process id; absent: ours */
+    struct str iid; /* process id; absent: ours; empty: of no process */
     struct str filename, function;
     int64_t wall_us;
 };

@@ -134,6 +134,7 @@ static void take_record(struct collector_inputs *in, struct str text)
             c, &(struct collector_line){.source = record.source,
                                         .severity = str_of(loginput_severity(record.level)),
                                         .content = record.content,
+                                        .iid = record.pid,
                                         .wall_us = in->boot_wall_us + record.boot_us});
     }
     keep_place(in);

@@ -64,7 +64,7 @@ void collector_encode(struct buf *b, const struct collector_line *line, uint64_t
     append_member(b, "severity", line->severity.n ? line->severity : STR("info"),
                   COLLECTOR_MAX_WORD_BYTES);
     append_member(b, "source", line->source, COLLECTOR_MAX_WORD_BYTES);
-    append_member(b, "iid", line->iid.n ? line->iid : str_of(pid), COLLECTOR_MAX_WORD_BYTES);
+    append_member(b, "iid", line->iid.p ? line->iid : str_of(pid), COLLECTOR_MAX_WORD_BYTES);
     append_member(b, "content", line->content, COLLECTOR_MAX_CONTENT_BYTES);
     buf_printf(b, "\"msgid\":%llu,\"timestamp\":{\"seconds\":%lld,\"nanos\":%d}",
                (unsigned long long) msgid, (long long) (us / 1000000), (int) (us % 1000000) * 1000);

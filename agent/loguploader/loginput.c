@@ -70,7 +70,7 @@ struct loginput loginput_syslog(struct str datagram)
     while (datagram.n > 0 && datagram.p[datagram.n - 1] == '\0')
         datagram.n--;
     struct str rest = str_trim(datagram);
-    struct loginput in = {.source = STR("syslog"), .pid = STR_NONE};
+    struct loginput in = {.source = STR("syslog"), .pid = STR("")};
     in.level = take_priority(&rest);
     take_time(&rest);
     ptrdiff_t colon = str_find_str(str_sub(rest, 0, MIN(rest.n, max_tag)), STR(": "));

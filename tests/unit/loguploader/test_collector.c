@@ -330,7 +330,7 @@ TEST(syslog_is_taken)
     (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
     static const char *const lines[] = {"<30>Jan  2 15:04:05 crond[7]: tick", "<31>x: too fine",
-                                        "<27>Jan  2 15:04:06 crond[7]: tock"};
+                                        "<27>Jan  2 15:04:06 crond: tock"};
     for (size_t i = 0; i < N_ELEMENTS(lines); i++)
         assert_int_equal(sendto(fd, lines[i], strlen(lines[i]), 0, (struct sockaddr *) &address,
                                 sizeof(address)),
@@ -345,5 +345,6 @@ TEST(syslog_is_taken)
     assert_str(taken.items[0].source, "crond");
     assert_str(taken.items[0].iid, "7");
     assert_str(taken.items[1].severity, "err");
+    assert_str(taken.items[1].iid, "");
     world_done(&w);
 }
