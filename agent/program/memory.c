@@ -17,8 +17,11 @@ struct mapping {
 
 static bool is_mapping(const char *line, struct mapping *ret)
 {
-    return sscanf(line, "%lx-%lx %4s %*x %*s %lu", &ret->begin, &ret->end, ret->rights,
-                  &ret->inode) == 4;
+    struct mapping m = {0};
+    if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &m.begin, &m.end, m.rights, &m.inode) != 4)
+        return false;
+    *ret = m;
+    return true;
 }
 
 /* Whether nothing is in it but what is in the file: what was relocated or written is not there
