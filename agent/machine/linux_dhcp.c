@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +14,7 @@
 
 #define RESTART_MS 10000
 #define MAX_ARGUMENTS 8
+#define CANNOT_RUN 127
 
 /* In the foreground, so that it is ours to end. NULL stands for the interface. */
 static const struct program {
@@ -29,48 +30,57 @@ struct linux_dhcp {
     struct machine_linux *machine;
     char *interface;
     const struct program *program;
-    pid_t pid; /* 0: none runs */
+    char *path; /* of it */
+    pid_t pid;  /* 0: none runs */
     int pidfd;
     struct loop_fd *watch;
     struct loop_timer *again;
 };
 
-static bool is_installed(const char *program)
+/* In the arena; NULL: not installed. */
+static const char *path_of(struct machine_linux *m, struct arena *a, const char *program)
 {
     static const char *const directories[] = {"/usr/sbin", "/sbin", "/usr/bin", "/bin",
                                               "/usr/local/sbin"};
-    ARENA_AUTO a = arena_new();
-    for (size_t i = 0; i < N_ELEMENTS(directories); i++)
-        if (access(arena_printf(a, "%s/%s", directories[i], program).p, X_OK) == 0)
-            return true;
-    return false;
+    for (size_t i = 0; i < N_ELEMENTS(directories); i++) {
+        const char *path = arena_printf(a, "%s%s/%s", m->root, directories[i], program).p;
+        if (access(path, X_OK) == 0)
+            return path;
+    }
+    return NULL;
 }
 
-static const struct program *find_program(void)
+/* Between fork and exec: calls that are safe there alone. It ends with us: the next life begins its
+ * own. */
+static _Noreturn void become(const struct linux_dhcp *d, char *const *arguments)
 {
-    for (size_t i = 0; i < N_ELEMENTS(programs); i++)
-        if (is_installed(programs[i].arguments[0]))
-            return &programs[i];
-    return NULL;
+    sigset_t none;
+    (void) sigemptyset(&none);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+    (void) signal(SIGPIPE, SIG_DFL);
+    (void) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int null = open("/dev/null", O_RDWR);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+        _exit(CANNOT_RUN);
+    (void) syscall(SYS_close_range, 3U, ~0U, 0U);
+    (void) execv(d->path, arguments);
+    _exit(CANNOT_RUN);
 }
 
 static int spawn(struct linux_dhcp *d)
 {
-    extern char **environ;
     char *arguments[MAX_ARGUMENTS + 1] = {0};
     for (size_t i = 0; i < d->program->n; i++) {
         const char *given = d->program->arguments[i];
         arguments[i] = given ? (char *) (uintptr_t) given : d->interface;
     }
-    posix_spawn_file_actions_t files;
-    (void) posix_spawn_file_actions_init(&files);
-    (void) posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    (void) posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    int r = posix_spawnp(&d->pid, arguments[0], &files, NULL, arguments, environ);
-    (void) posix_spawn_file_actions_destroy(&files);
-    if (r)
-        d->pid = 0;
-    return -r;
+    d->pid = fork();
+    if (d->pid == 0)
+        become(d, arguments);
+    if (d->pid > 0)
+        return 0;
+    d->pid = 0;
+    return -errno;
 }
 
 static void on_pidfd_closed(void *arg)
@@ -118,12 +128,19 @@ static void run(void *arg)
 
 int linux_dhcp_new(struct machine_linux *m, const char *interface, struct linux_dhcp **ret)
 {
-    const struct program *program = find_program();
-    if (!program)
+    ARENA_AUTO a = arena_new();
+    const char *path = NULL;
+    size_t i = 0;
+    while (i < N_ELEMENTS(programs) && !(path = path_of(m, a, programs[i].arguments[0])))
+        i++;
+    if (!path)
         return -ENOENT;
     struct linux_dhcp *d = NEW(struct linux_dhcp);
-    *d = (struct linux_dhcp){
-        .machine = m, .interface = mem_strdup(interface), .program = program, .pidfd = -1};
+    *d = (struct linux_dhcp){.machine = m,
+                             .interface = mem_strdup(interface),
+                             .program = &programs[i],
+                             .path = mem_strdup(path),
+                             .pidfd = -1};
     d->again = loop_timer_new(m->loop, run, d);
     run(d);
     *ret = d;
@@ -143,5 +160,6 @@ void linux_dhcp_free(struct linux_dhcp *d)
     forget_process(d);
     loop_timer_free(d->again);
     mem_free(d->interface);
+    mem_free(d->path);
     mem_free(d);
 }

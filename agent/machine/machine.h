@@ -157,7 +157,7 @@ struct machine {
 struct machine_linux_options {
     struct loop *loop;
     const struct clock *clock;
-    const char *root;          /* of /proc, /sys, /etc, /run: "" but in tests */
+    const char *root;          /* of /proc, /sys, /etc, /run, programs: "" but in tests */
     const char *const *mounts; /* whose space is reported */
     size_t n_mounts;
     bool changes_network;  /* addresses are set, dhcpcd or udhcpc is run */

@@ -83,6 +83,18 @@ static struct machine_interface interface_of(struct world *w, struct arena *a, c
     abort();
 }
 
+/* The only child of this process, or 0. */
+static int child(void)
+{
+    char path[64], text[64] = "";
+    (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    (void) fgets(text, sizeof(text), f);
+    (void) fclose(f);
+    return (int) strtol(text, NULL, 10);
+}
+
 static const struct machine_port plan = {
     .interface = STR("eth5"),
     .dhcp = MACHINE_STATIC,
@@ -139,6 +151,61 @@ TEST(applying_it_again_changes_nothing_and_another_replaces_it)
     assert_int_equal(i.n_dns_servers, 1);
     assert_str(i.dns_servers[0], "198.51.100.53");
     run("! ip rule show | grep -q 'from 192.0.2.7 lookup'");
+    end(&w);
+}
+
+static void put_client(const struct world *w)
+{
+    char path[256];
+    (void) snprintf(path, sizeof(path), "mkdir -p %s/usr/sbin", w->root);
+    run(path);
+    (void) snprintf(path, sizeof(path), "%s/usr/sbin/udhcpc", w->root);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    /* Counts its lives, and gives the interface (the fourth word) an address as a lease would. */
+    assert_true(fprintf(f,
+                        "#!/bin/sh\necho x >> %s/lives\n"
+                        "ip addr replace 203.0.113.9/24 dev \"$4\"\nexec sleep 1000\n",
+                        w->root) > 0);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+}
+
+static bool has_address(struct world *w, const char *text)
+{
+    ARENA_AUTO a = arena_new();
+    const struct machine_interface i = interface_of(w, a, "eth5");
+    for (size_t at = 0; at < i.n_addresses; at++)
+        if (str_is(i.addresses[at].text, text))
+            return true;
+    return false;
+}
+
+TEST(a_client_for_dhcp_runs_until_the_port_is_another)
+{
+    struct world w;
+    if (!begin(&w))
+        skip();
+    const struct machine_port dhcp = {.interface = STR("eth5"), .dhcp = MACHINE_DHCP};
+    char command[256];
+    loop_set_speed(w.loop, 1000);
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &dhcp), -ENOENT);
+    put_client(&w);
+    w.machine->functions->watch_network(w.machine, on_network, &w);
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &dhcp), 0);
+    while (!has_address(&w, "203.0.113.9"))
+        loop_run(w.loop);
+    /* Applied again it is the same client; one that ends is started again. */
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &dhcp), 0);
+    (void) snprintf(command, sizeof(command), "test $(wc -l < %s/lives) = 1", w.root);
+    run(command);
+    run("ip addr del 203.0.113.9/24 dev eth5");
+    (void) snprintf(command, sizeof(command), "kill -9 %d", child());
+    run(command);
+    while (!has_address(&w, "203.0.113.9"))
+        loop_run(w.loop);
+    assert_int_equal(w.machine->functions->apply_port(w.machine, &plan), 0);
+    assert_int_equal(child(), 0);
     end(&w);
 }
 
