@@ -49,7 +49,10 @@ static void check(const Eve__Config__EdgeDevConfig *config)
         require(str_eq(text, parse_section(a, config, i, PARSE_CONTROLLER)));
         (void) parse_section(a, config, i, PARSE_BOOTSTRAP);
         if (text.n)
-            require(json_parse(a, text, &parsed) == 0 && str_eq(json_text(a, parsed.value), text));
+            require(json_parse(a, text, &parsed) == 0);
+        /* A key may come twice: the last one counts. */
+        if (text.n && !parsed.duplicates)
+            require(str_eq(json_text(a, parsed.value), text));
         parse_hash(&parse_sections[i], config, hash);
         parse_hash(&parse_sections[i], config, again);
         require(memcmp(hash, again, sizeof(hash)) == 0);

@@ -135,9 +135,8 @@ TEST(the_first_items_are_published_before_anything_else)
     desk_init(&k);
     start(&k);
     const struct json *map = publication_get(k.d.arena, k.z->topics.items, STR("global"));
-    assert_int_equal(json_get_int(json_at(map, "GlobalSettings", "timer.config.interval", NULL),
-                                  STR("IntValue"), 0),
-                     60);
+    assert_true(json_is(json_get(map, STR("GlobalSettings")), JSON_OBJECT));
+    assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     assert_true(items_bool(zedagent_items(k.z), "debug.enable.usb"));
     assert_int_equal(json_get_int(status(&k), STR("DeviceState"), 0), ZEDAGENT_BOOTING);
     desk_done(&k);
