@@ -63,8 +63,10 @@ void application_changed(struct apps *a, const struct runtime_status *s)
     p->is_adopted = s->is_adopted;
     if (lived && !application_lives(p))
         take_end(a, p, s);
-    if (s->state == RUNTIME_RUNNING)
+    if (s->state == RUNTIME_RUNNING) {
         trouble_set(&p->trouble, a, STR_NONE);
+        metrics_hurry(a);
+    }
 }
 
 /* ---- what it needs ------------------------------------------------------------------------- */
@@ -330,6 +332,7 @@ static void forget(struct application *p)
     } else if (p->state != RUNTIME_INVALID) {
         (void) runtime_purge(p->apps->runtime, RUNTIME_INSTANCE, str_of(p->id));
     } else if (bring_down(p)) {
+        apps_reconcile_soon(p->apps); /* its volumes and networks may go, too */
         status_unpublish_app(p);
         record_remove(p);
         application_free(p);

@@ -85,16 +85,17 @@ void apps_wake_at(struct apps *a, int64_t monotonic_us)
         a->wake_us = monotonic_us;
 }
 
-static void purge_unknown(struct apps *a, enum runtime_kind kind, struct str id)
-{
-    int r = runtime_purge(a->runtime, kind, id);
-    if (r < 0)
-        log_warning("cannot remove what an earlier life has left", LOG_STR("id", id), LOG_ERRNO(r));
-}
-
 static bool is_known_app(struct apps *a, struct str key)
 {
     return application_find(a, key) != NULL;
+}
+
+/* Or the machine itself. */
+static bool is_known_domain(struct apps *a, struct str key)
+{
+    char device[UUID_TEXT_BYTES];
+    uuid_text(&a->node->device, device);
+    return is_known_app(a, key) || str_is(key, device);
 }
 
 static bool is_known_volume(struct apps *a, struct str key)
@@ -112,37 +113,37 @@ static bool is_known_network(struct apps *a, struct str key)
     return network_find(a, key) != NULL;
 }
 
-/* Of each kind the ids that the runtime has and no configuration names. */
-struct leftovers {
-    struct apps *apps;
-    struct arena *arena;
-    struct leftover {
-        enum runtime_kind kind;
-        struct str id;
-    } * items;
-    size_t n;
-};
-
-static bool is_wanted(struct apps *a, const struct runtime_status *s)
+/* Whether all that is wanted of the network is known to it: what else it finds is of the past. */
+static bool has_whole_network(const struct apps *a)
 {
-    if (s->kind == RUNTIME_CONTENT)
-        return content_find(a, s->id) != NULL;
-    if (s->kind == RUNTIME_INSTANCE)
-        return application_find(a, s->id) != NULL;
-    LIST_FOR_EACH (&a->volumes, item) {
-        if (str_is(s->id, CONTAINER_OF(item, struct volume, link)->id))
-            return true;
+    LIST_FOR_EACH (&a->networks, item) {
+        const struct network *n = CONTAINER_OF(item, struct network, link);
+        if (n->is_configured && !n->is_open)
+            return false;
     }
-    return false;
+    LIST_FOR_EACH (&a->applications, item) {
+        const struct application *p = CONTAINER_OF(item, struct application, link);
+        if (p->is_configured && application_lives(p) && p->network != OPEN)
+            return false;
+    }
+    return true;
 }
 
-static void collect_leftover(void *arg, const struct runtime_status *s)
+/* Bridges and namespaces of the past; a while after the rest, for what has just been found needs
+ * its own until it is gone. */
+static void sweep_network(struct apps *a)
 {
-    struct leftovers *l = arg;
-    if (is_wanted(l->apps, s))
+    struct apps_network *w = a->options.network;
+    if (!w || !a->is_swept || a->is_network_swept)
         return;
-    l->items = arena_grow(l->arena, l->items, l->n, sizeof(*l->items));
-    l->items[l->n++] = (struct leftover){s->kind, arena_str(l->arena, s->id)};
+    if (apps_now_us(a) >= a->sweep_us && !has_whole_network(a))
+        a->sweep_us = apps_now_us(a) + (int64_t) APPS_SWEEP_S * 1000000;
+    if (apps_now_us(a) < a->sweep_us) {
+        apps_wake_at(a, a->sweep_us);
+        return;
+    }
+    w->functions->sweep(w);
+    a->is_network_swept = true;
 }
 
 /* What an earlier life has left and this configuration does not want. Not before a configuration is
@@ -156,7 +157,7 @@ static void sweep(struct apps *a)
         {OUT_APP, is_known_app},
         {OUT_APP_NETWORK_CONFIG, is_known_app},
         {OUT_DOMAIN, is_known_app},
-        {OUT_DOMAIN_METRIC, is_known_app},
+        {OUT_DOMAIN_METRIC, is_known_domain},
         {OUT_APP_NETWORK, is_known_app},
         {OUT_VOLUME, is_known_volume},
         {OUT_CONTENT, is_known_content},
@@ -171,18 +172,11 @@ static void sweep(struct apps *a)
         apps_wake_at(a, a->sweep_us);
         return;
     }
-    ARENA_AUTO arena = arena_new();
-    struct leftovers left = {.apps = a, .arena = arena};
-    runtime_each(a->runtime, collect_leftover, &left);
-    for (int kind = RUNTIME_INSTANCE; kind >= RUNTIME_CONTENT; kind--)
-        for (size_t i = 0; i < left.n; i++)
-            if ((int) left.items[i].kind == kind)
-                purge_unknown(a, left.items[i].kind, left.items[i].id);
     for (size_t i = 0; i < N_ELEMENTS(topics); i++)
         topics_keep(a, topics[i].out, topics[i].is_known);
-    if (a->options.network)
-        a->options.network->functions->sweep(a->options.network);
     a->is_swept = true;
+    a->sweep_us = apps_now_us(a) + (int64_t) APPS_SWEEP_S * 1000000;
+    apps_reconcile_soon(a); /* now what was found and is not configured goes */
 }
 
 int64_t apps_turn(struct apps *a)
@@ -198,6 +192,7 @@ int64_t apps_turn(struct apps *a)
         application_reconcile(a, CONTAINER_OF(item, struct application, link));
     network_publish_all(a);
     status_publish_summary(a);
+    sweep_network(a);
     sweep(a);
     if (a->wake_us < 0)
         loop_timer_stop(a->timer);

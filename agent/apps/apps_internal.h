@@ -195,7 +195,7 @@ struct apps {
     bool has_config;       /* zedagent has one in force */
     int64_t delay_base_us; /* monotonic: applications begin to wait for their turn then */
     int64_t sweep_us;      /* monotonic; 0: not yet decided */
-    bool is_swept;
+    bool is_swept, is_network_swept;
     struct loop_timer *metrics_timer;
     int64_t disks_us; /* monotonic time of the last look at volumes */
     struct metadata *metadata;
@@ -355,6 +355,7 @@ void status_unpublish_app(struct application *p);
 void status_publish_summary(struct apps *a);
 
 void metrics_start(struct apps *a);
+void metrics_hurry(struct apps *a);
 void metrics_stop(struct apps *a);
 /* At once, for tests. */
 void metrics_publish(struct apps *a);

@@ -7,6 +7,7 @@
 #include "machine/machine.h"
 
 #define MEGABYTE ((int64_t) 1 << 20)
+#define SOON_MS 1000
 
 static struct str device_id(struct arena *arena, const struct apps *a)
 {
@@ -211,10 +212,17 @@ void metrics_start(struct apps *a)
     int64_t interval_s = items_int(a->node->items, "timer.metric.interval");
     if (!a->metrics_timer) {
         a->metrics_timer = loop_timer_new(a->node->loop, on_timer, a);
-        loop_timer_start(a->metrics_timer, 1000, 0);
+        loop_timer_start(a->metrics_timer, SOON_MS, 0);
         return;
     }
     loop_timer_start(a->metrics_timer, interval_s * (a->node->is_simulated ? 1000 : 300), 0);
+}
+
+/* Somebody new runs, and need not wait for its first numbers. */
+void metrics_hurry(struct apps *a)
+{
+    if (a->metrics_timer && !a->node->is_simulated)
+        loop_timer_start(a->metrics_timer, SOON_MS, 0);
 }
 
 void metrics_stop(struct apps *a)

@@ -223,6 +223,7 @@ static void forget(struct apps *a, struct volume *v)
     if (v->state == RUNTIME_INVALID) {
         topics_unpublish(a, OUT_VOLUME, str_of(v->key));
         volume_free(v);
+        apps_reconcile_soon(a); /* its content may go, too */
         return;
     }
     /* -EBUSY: an instance that was started on it still runs; its end brings us back. */

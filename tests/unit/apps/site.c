@@ -236,7 +236,10 @@ static int64_t settle(struct site *s)
     int64_t next = -1;
     for (int i = 0; i < 8; i++) {
         loop_settle(s->device.loop);
-        int64_t of_apps = apps_turn(s->apps), of_runtime = runtime_sim_turn(s->runtime);
+        int64_t of_runtime = runtime_sim_turn(s->runtime), of_apps = s->apps->wake_us;
+        /* Only when it has asked for that: who forgets to wake it shall be found out. */
+        if (of_apps >= 0 && of_apps <= s->device.clock.now_us)
+            of_apps = apps_turn(s->apps);
         next = of_apps < 0 || (of_runtime >= 0 && of_runtime < of_apps) ? of_runtime : of_apps;
     }
     return next;
