@@ -91,9 +91,10 @@ static int publish_usual(struct tool *t)
         const char *name;
         bool is_persistent;
     } usual[] = {
-        {"nim/DeviceNetworkStatus", false},   {"nim/DevicePortConfigList", true},
-        {"nodeagent/NodeAgentStatus", false}, {"zedmanager/AppInstanceStatus", false},
-        {"msrv/AppInstMetaData", true},       {"volumemgr/VolumeStatus", false},
+        {"nim/DeviceNetworkStatus", false},     {"nim/DevicePortConfigList", true},
+        {"nodeagent/NodeAgentStatus", false},   {"zedmanager/AppInstanceStatus", false},
+        {"volumemgr/ContentTreeStatus", false}, {"zedrouter/NetworkInstanceStatus", false},
+        {"msrv/AppInstMetaData", true},         {"volumemgr/VolumeStatus", false},
     };
     for (size_t i = 0; i < N_ELEMENTS(usual); i++)
         if (!topic_of(t, str_of(usual[i].name), usual[i].is_persistent))

@@ -16,14 +16,14 @@ import time
 import eve
 from fleet import Site, shared_site as site
 from seth import Server, binary, unique, wait_until
-from test_status import application, condition, make, status, wait_condition
+from test_status import API, application, condition, make, status, wait_condition
 
 SECONDS = 60
 TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/report_tool")
 ZERO = "0001-01-01T00:00:00Z"
 NO_ERROR = {"Error": "", "ErrorTime": ZERO, "ErrorSeverity": 0, "ErrorRetryCondition": "", "ErrorEntities": None}
 # types.SwState
-DOWNLOADING, CREATED_VOLUME, BOOTING, RUNNING, HALTED = 103, 110, 114, 115, 119
+DOWNLOADING, LOADED, CREATED_VOLUME, BOOTING, RUNNING, HALTED = 103, 108, 110, 114, 115, 119
 
 
 def stamp(offset=0.0):
@@ -207,6 +207,32 @@ def test_a_volume_with_its_size(s):
         assert condition(s, "volumes", vol, "Ready")["status"] == "True"
         agent.unpublish("volumemgr/VolumeStatus", f"{volume}#1")
         wait_condition(s, "volumes", vol, "Ready", "False", "Deleted")
+
+
+def test_what_several_devices_share(s):
+    d = site(s).onboarded()
+    img, net = unique("img"), unique("net")
+    content = make(s, "images", "Image", img, {"ref": "nginx:1", "storageClass": "eve-docker"})
+    s.ok("POST", site(s).path("networkconfigs"), {"apiVersion": API, "kind": "NetworkConfig", "metadata": {"name": net}, "spec": {"ip": "dhcp"}})
+    nowhere = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "no", "operator": "In", "values": ["where"]}]}]}
+    network = make(s, "devicenetworks", "DeviceNetwork", net, {
+        "networkConfig": net, "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": nowhere}}})
+    site(s).tell(d, {"id": {"uuid": d.uuid, "version": "2"}, "contentInfo": [{"uuid": content, "displayName": "i"}],
+                     "networkInstances": [{"uuidandversion": {"uuid": network, "version": "1"}, "displayname": "n"}]})
+    with Agent(site(s), d) as agent:
+        agent.connect()
+        status_of_content = {"ContentID": content, "DisplayName": "i", "IsLocal": True, "CreateTime": stamp(), "TotalSize": 100, **NO_ERROR}
+        agent.publish("volumemgr/ContentTreeStatus", content, {**status_of_content, "State": DOWNLOADING, "Progress": 40})
+        wait_condition(s, "images", img, "Ready", "False", "Preparing")
+        agent.publish("volumemgr/ContentTreeStatus", content, {**status_of_content, "State": LOADED, "Progress": 100})
+        wait_condition(s, "images", img, "Ready", "True")
+        instance = {"UUID": network, "Version": "1", "DisplayName": "n", "Type": 2, "Activated": True, "Ports": ["eth0"], **NO_ERROR}
+        broken = {"Activated": False, "Error": "no uplink", "ErrorTime": stamp(), "ErrorSeverity": 3}
+        agent.publish("zedrouter/NetworkInstanceStatus", network, {**instance, **broken})
+        c = wait_condition(s, "devicenetworks", net, "Ready", "False", "DeviceError")
+        assert "no uplink" in c["message"], c
+        agent.publish("zedrouter/NetworkInstanceStatus", network, instance)
+        wait_condition(s, "devicenetworks", net, "Ready", "True")
 
 
 # ---- when and how often
