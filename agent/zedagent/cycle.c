@@ -107,10 +107,10 @@ static void fetch_certs(struct zedagent *z)
 
 static void on_refused(struct zedagent *z, const struct uplink_answer *answer)
 {
+    if (answer->status == UPLINK_CERT_INVALID)
+        fetch_certs(z);
     switch (answer->status) {
     case UPLINK_CERT_INVALID:
-        fetch_certs(z);
-        /* fall through */
     case UPLINK_UPGRADE:
     case UPLINK_REFUSED:
     case UPLINK_NOT_FOUND:
