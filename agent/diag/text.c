@@ -3,6 +3,8 @@
 
 #include "diag/diag_internal.h"
 
+#define MIN_COLUMNS 16u
+
 static struct str text_of(const struct json *o, const char *key)
 {
     struct str s = json_get_str(o, str_of(key));
@@ -229,18 +231,27 @@ static void write_conclusion(struct buf *b, const struct json *report)
 
 /* ---- on a console --------------------------------------------------------------------------- */
 
+/* So much of the line as there is room for, cut at a blank where there is one, and between
+ * characters in any case. */
+static struct str first_part(struct str line, size_t room)
+{
+    if (line.n <= room)
+        return line;
+    ptrdiff_t blank = str_find_last(str_sub(line, 0, room), ' ');
+    size_t n = blank > 0 ? (size_t) blank : room;
+    while (n > 1 && ((unsigned char) line.p[n] & 0xc0) == 0x80)
+        n--;
+    return str_sub(line, 0, n);
+}
+
 /* What does not fit a line goes on in the next, indented. Returns how many lines were written. */
 static size_t write_folded(struct buf *b, struct str line, unsigned columns)
 {
     size_t n_lines = 0;
     const char *indent = "";
     do {
-        size_t room = columns ? MAX(columns - strlen(indent), 8) : line.n;
-        struct str part = str_sub(line, 0, MIN(line.n, room));
-        if (part.n < line.n) {
-            ptrdiff_t blank = str_find_last(part, ' ');
-            part.n = blank > 0 ? (size_t) blank : part.n;
-        }
+        size_t room = columns ? MAX(columns, MIN_COLUMNS) - strlen(indent) : line.n;
+        struct str part = first_part(line, room);
         buf_printf(b, "%s%.*s\n", indent, STR_ARG(part));
         line = str_from(line, part.n);
         line = columns ? str_trim(line) : line;
