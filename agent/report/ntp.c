@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the time comes from: chrony is asked now and then, on a worker, and the controller is told
- * when something has changed or the interval is over. Where chrony is not, nothing is said. */
+/* Where the time comes from: chrony is asked now and then, on a worker, and the controller is told.
+ * Where chrony is not, nothing is said. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
