@@ -14,6 +14,7 @@
 #include "pki/file.h"
 #include "pki/pki.h"
 #include "runtime/content_internal.h"
+#include "runtime/curl.h"
 #include "runtime/layer.h"
 #include "runtime/tree.h"
 
@@ -255,15 +256,60 @@ static int from_registry(struct work *w, char **ret_error)
     return content_collect(w, registry_source(r), reference.hex, ret_error);
 }
 
+static bool is_web(struct str url)
+{
+    return str_starts_with(url, STR("http://")) || str_starts_with(url, STR("https://"));
+}
+
+/* The user names a scheme ("Bearer", "Basic"), the password is its token, as in EVE's datastores;
+ * neither goes over plain HTTP. */
+static struct str web_authorization(struct work *w)
+{
+    const struct runtime_content *c = w->task->asked;
+    if (!c->user.n || !str_starts_with(c->url, STR("https://")))
+        return STR_NONE;
+    return arena_printf(w->arena, "%.*s %.*s", STR_ARG(c->user), STR_ARG(c->password));
+}
+
+/* A tar that a web server has. */
+static int from_web(struct work *w, char **ret_error)
+{
+    const struct content_task *t = w->task;
+    const char *file = arena_printf(w->arena, "%s/download", w->path).p;
+    const char *ca = arena_printf(w->arena, "%s/ca.pem", w->path).p;
+    bool has_ca = t->asked->ca_pem.n && pki_file_write(ca, t->asked->ca_pem, 0600) >= 0;
+    const struct curl_request q = {
+        .curl = t->curl,
+        .url = t->asked->url,
+        .allows_http = true,
+        .authorization = web_authorization(w),
+        .to = file,
+        .ca_path = has_ca ? ca : NULL,
+        .max_bytes = max_bytes(t),
+        .is_cancelled = t->is_cancelled,
+    };
+    t->on_state(t->arg, RUNTIME_DOWNLOAD_STARTED, 0);
+    int e = curl_perform(&q, ret_error);
+    if (e >= 0 && e != 200)
+        e = error_set(ret_error, -ENOENT, "%.*s: status %d", STR_ARG(t->asked->url), e);
+    if (e >= 0)
+        e = content_from_disk(w, file, ret_error);
+    (void) unlink(file);
+    (void) unlink(ca);
+    return e;
+}
+
 static int fetch_into(struct work *w, char **ret_error)
 {
     struct str url = w->task->asked->url;
     if (str_starts_with(url, STR("docker://")))
         return from_registry(w, ret_error);
+    if (is_web(url))
+        return from_web(w, ret_error);
     if (str_starts_with(url, STR("file:///")))
         url = str_from(url, strlen("file://"));
     if (!url.n || url.p[0] != '/')
-        return error_set(ret_error, -EINVAL, "'%.*s' is neither file:/// nor docker://",
+        return error_set(ret_error, -EINVAL, "'%.*s' is neither docker://, http:// nor file:///",
                          STR_ARG(url));
     w->task->on_state(w->task->arg, RUNTIME_DOWNLOAD_STARTED, 0);
     return content_from_disk(w, arena_strz(w->arena, url), ret_error);

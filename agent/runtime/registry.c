@@ -11,14 +11,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "pki/file.h"
-#include "runtime/child.h"
 #include "runtime/content_internal.h"
+#include "runtime/curl.h"
 #include "runtime/tree.h"
 
-#define MAX_HEADER_BYTES ((size_t) 256 * 1024)
 #define MAX_TOKEN_BYTES ((size_t) 64 * 1024)
-#define REQUEST_MS \
-    ((int64_t) 6 * 3600 * 1000) /* a large layer on a slow line; stalls end earlier */
 
 static const char accepted[] =
     "Accept: application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json, "
@@ -76,7 +73,7 @@ int registry_parse(struct arena *a, struct str url, struct registry_reference *r
         r.tag = str_from(r.repository, (size_t) colon + 1);
         r.repository = str_sub(r.repository, 0, (size_t) colon);
     }
-    if (str_is(r.host, "docker.io")) {
+    if (str_is(r.host, "docker.io") || str_is(r.host, "index.docker.io")) {
         r.host = STR("registry-1.docker.io");
         if (str_find(r.repository, '/') < 0)
             r.repository = arena_printf(a, "library/%.*s", STR_ARG(r.repository));
@@ -116,84 +113,21 @@ struct request {
     int64_t max_bytes;
 };
 
-/* As curl's configuration file wants it; a line break would begin another option. */
-static int option(struct buf *b, const char *name, struct str value)
-{
-    buf_printf(b, "%s = \"", name);
-    for (size_t i = 0; i < value.n; i++) {
-        if ((unsigned char) value.p[i] < ' ')
-            return -EINVAL;
-        if (value.p[i] == '"' || value.p[i] == '\\')
-            buf_append_char(b, '\\');
-        buf_append_char(b, value.p[i]);
-    }
-    buf_append_str(b, STR("\"\n"));
-    return 0;
-}
-
-static int write_options(const struct registry *r, const struct request *q, struct buf *b)
-{
-    buf_append_str(b, STR("silent\nlocation\nmax-redirs = 5\nproto = \"=https\"\n"
-                          "proto-redir = \"=https\"\nconnect-timeout = 20\n"
-                          "speed-limit = 500\nspeed-time = 60\nwrite-out = \"%{http_code}\"\n"));
-    int e = option(b, "url", q->url) | option(b, "output", str_of(q->to)) |
-            option(b, "dump-header", str_of(r->headers_path)) |
-            option(b, "header", str_of(accepted));
-    if (q->authorization.p)
-        e |= option(b, "header",
-                    arena_printf(r->arena, "Authorization: %.*s", STR_ARG(q->authorization)));
-    if (r->ca_path)
-        e |= option(b, "cacert", str_of(r->ca_path));
-    return e ? -EINVAL : 0;
-}
-
-static const char *curl_reason(int code)
-{
-    switch (code) {
-    case 5:
-    case 6:
-        return "the name cannot be resolved";
-    case 7:
-        return "no connection";
-    case 28:
-        return "no answer in time";
-    case 35:
-    case 60:
-        return "its TLS certificate is not trusted";
-    case 128 + 25:
-        return "larger than it says";
-    default:
-        return "the transfer failed";
-    }
-}
-
 /* Returns the HTTP status. */
 static int perform(const struct registry *r, const struct request *q, char **ret_error)
 {
-    BUF_AUTO options = {0};
-    BUF_AUTO output = {0};
-    (void) unlink(q->to);
-    if (write_options(r, q, &options) < 0)
-        return error_set(ret_error, -EINVAL, "'%.*s': not a valid URL", STR_ARG(q->url));
-    const char *const argv[] = {r->task->curl, "-q", "-K", "-", NULL};
-    const struct child c = {
-        .argv = argv,
-        .input = buf_str(&options),
-        .out_fd = -1,
-        .err_fd = -1,
-        /* Small blobs share the limit with curl's other files. */
-        .max_file_bytes = MAX(q->max_bytes, (int64_t) MAX_HEADER_BYTES),
-        .timeout_ms = REQUEST_MS,
+    const struct curl_request c = {
+        .curl = r->task->curl,
+        .url = q->url,
+        .authorization = q->authorization,
+        .accept = accepted,
+        .to = q->to,
+        .headers_to = r->headers_path,
+        .ca_path = r->ca_path,
+        .max_bytes = q->max_bytes,
         .is_cancelled = r->task->is_cancelled,
     };
-    int code = child_run(&c, &output);
-    int64_t status;
-    if (code < 0)
-        return error_set(ret_error, code, "curl: %s", log_errno_text(code));
-    if (code > 0)
-        return error_set(ret_error, -EIO, "%.*s: %s (curl %d)", STR_ARG(q->url), curl_reason(code),
-                         code);
-    return str_to_i64(buf_str(&output), &status) < 0 ? -EIO : (int) status;
+    return curl_perform(&c, ret_error);
 }
 
 /* ---- authentication ------------------------------------------------------------------------ */
@@ -221,7 +155,7 @@ static void append_encoded(struct buf *b, struct str s)
 static struct str find_challenge(struct registry *r)
 {
     BUF_AUTO headers = {0};
-    if (tree_read(AT_FDCWD, r->headers_path, MAX_HEADER_BYTES, &headers) < 0)
+    if (tree_read(AT_FDCWD, r->headers_path, CURL_MAX_HEADER_BYTES, &headers) < 0)
         return STR_NONE;
     struct str rest = buf_str(&headers), line, found = STR_NONE;
     const struct str name = STR("www-authenticate:");

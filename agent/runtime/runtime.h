@@ -53,7 +53,8 @@ enum runtime_network {
 struct runtime_content {
     struct str id;
     enum runtime_format format;
-    /* file:///directory-or-tar, or docker://host[:port]/repository[:tag][@sha256:digest] */
+    /* docker://host[:port]/repository[:tag][@sha256:digest], http(s)://host/tar, or
+     * file:///directory-or-tar */
     struct str url;
     struct str sha256;         /* of the manifest or the file, hex; STR_NONE: not known */
     struct str user, password; /* for the registry; STR_NONE: none */

@@ -28,7 +28,7 @@ from cryptography.x509.oid import NameOID
 
 from netns import inside, run
 from seth import binary
-from test_runtime import busybox_image, limits_memory, text_of
+from test_runtime import busybox_image, limits_memory, tar_of, text_of
 
 SECONDS = 60
 TOOL = pathlib.Path(binary()).resolve().parents[1] / "tests/agent/apps_tool"
@@ -335,13 +335,13 @@ def test_killed_and_started_again_the_agent_adopts_what_runs():
 
 
 class Web(http.server.BaseHTTPRequestHandler):
-    seen = []
+    seen, files = [], {}
 
     def do_GET(self):
         self.seen.append(self.client_address[0])
-        self.send_response(200)
+        self.send_response(200 if self.path in ("/", *self.files) else 404)
         self.end_headers()
-        self.wfile.write(b"hello from outside\n")
+        self.wfile.write(self.files.get(self.path, b"hello from outside\n"))
 
     def log_message(self, *_):
         pass
@@ -392,6 +392,30 @@ def test_one_that_ends_by_itself_is_told_and_started_again():
         d.publish_app(a, "brief", env="EVE_ECO_CMD=/bin/sh -c 'echo \"well now\"; exec sleep 1000'", RestartCmd={"Counter": 1})
         a.until(lambda: a.status(app)["State"] == RUNNING and not a.status(app)["Error"], "no better with another command")
         d.wait_line(a, app, "well now")
+        a.end()
+
+
+def test_an_image_comes_from_a_web_server():
+    image = image_of("echo from the web; exec sleep 1000")
+    tar = tar_of(list(image.files().items()))
+    with Device() as d:
+        with inside(d.outside):
+            server = http.server.ThreadingHTTPServer((OUTSIDE, 8000), Web)
+        Web.files = {"/images/app.tar": tar}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        a = d.agent()
+        d.introduce(a)
+        d.publish_network(a)
+        a.publish("DatastoreConfig", uuid_of("store"), {"UUID": uuid_of("store"), "DsType": "DsHttp", "Fqdn": f"http://{OUTSIDE}:8000", "Dpath": "images"})
+        app = d.deploy(a, "web", "true")
+        content = {"ContentID": uuid_of("contentweb"), "DatastoreIDList": [uuid_of("store")], "RelativeURL": "app.tar", "Format": 8, "MaxDownloadSize": 0,
+                   "ContentSha256": "0" * 64, "DisplayName": "web"}
+        a.publish("ContentTreeConfig", content["ContentID"], content)
+        a.until(lambda: (s := a.status(app)) and "its content is not sha256:000" in s["Error"], "it is taken whatever it is")
+        a.publish("ContentTreeConfig", content["ContentID"], content | {"ContentSha256": hashlib.sha256(tar).hexdigest()})
+        a.until(lambda: a.status(app)["State"] == RUNNING, "it does not run")
+        d.wait_line(a, app, "from the web")
+        server.shutdown()
         a.end()
 
 
