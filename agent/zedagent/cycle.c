@@ -163,7 +163,7 @@ static void keep_hash(struct cycle *c, struct str hash)
 }
 
 static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response,
-                 struct str envelope)
+                 struct str envelope, enum parse_source source)
 {
     const struct str hash = pb_text(response->confighash);
     enum apply_result result;
@@ -171,6 +171,10 @@ static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response
         log_warning("a configuration of another device, ignoring it");
         fail(z, /* is_temporary= */ false);
         run_client(z);
+        return;
+    }
+    if (has_hash(&z->cycle, hash) && source == PARSE_LOC) {
+        on_unchanged(z);
         return;
     }
     if (has_hash(&z->cycle, hash)) {
@@ -182,7 +186,7 @@ static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response
         return;
     }
     keep_hash(&z->cycle, hash);
-    result = apply_config(z, response->config, PARSE_CONTROLLER);
+    result = apply_config(z, response->config, source);
     if (result != APPLY_OBSOLETE)
         checkpoint_save(z, envelope);
     else
@@ -205,7 +209,7 @@ static void on_received(struct zedagent *z, const struct uplink_answer *answer)
     }
     response = checkpoint_open(z, a, answer->body, &error, &status);
     if (response) {
-        take(z, response, answer->body);
+        take(z, response, answer->body, PARSE_CONTROLLER);
         return;
     }
     log_warning("the controller's configuration is not believed",
@@ -233,6 +237,68 @@ static void schedule(struct zedagent *z, bool is_early)
     loop_timer_start(c->timer, MAX(after_ms, 0), 0);
 }
 
+/* ---- the local operator console ---------------------------------------------------------------
+ */
+
+/* What the controller has signed, handed on by somebody near. */
+static void take_compound(struct zedagent *z, struct arena *a, struct str body)
+{
+    const Eve__Config__CompoundEdgeDevConfig *c =
+        PB_UNPACK(a, eve__config__compound_edge_dev_config, body);
+    const Eve__Config__ConfigResponse *response = NULL;
+    enum uplink_status status = UPLINK_NONE;
+    struct str envelope = STR_NONE;
+    int error = -EBADMSG;
+    if (c && !c->protected_config)
+        return;
+    if (c) {
+        envelope = pb_pack(a, &c->protected_config->base);
+        response = checkpoint_open(z, a, envelope, &error, &status);
+    }
+    if (response && is_ours(z, response->config)) {
+        take(z, response, envelope, PARSE_LOC);
+        return;
+    }
+    log_warning("the operator console's configuration is not believed",
+                LOG_TEXT("status", uplink_status_name(status)), LOG_ERRNO(error));
+}
+
+static void finish(struct zedagent *z, bool has_decided)
+{
+    status_update(z);
+    schedule(z, /* is_early= */ !has_decided);
+}
+
+static void on_loc_answer(void *arg, const struct uplink_answer *answer)
+{
+    struct zedagent *z = arg;
+    ARENA_AUTO a = arena_new();
+    z->cycle.call = NULL;
+    if (answer->error == 0 && answer->http_status == 304)
+        on_unchanged(z);
+    else if (answer->error == 0)
+        take_compound(z, a, answer->body);
+    finish(z, /* has_decided= */ true);
+}
+
+static void ask_loc(struct zedagent *z)
+{
+    ARENA_AUTO a = arena_new();
+    Eve__Config__CompoundEdgeDevConfigRequest compound =
+        EVE__CONFIG__COMPOUND_EDGE_DEV_CONFIG_REQUEST__INIT;
+    Eve__Config__ConfigRequest request = EVE__CONFIG__CONFIG_REQUEST__INIT;
+    request.confighash = z->cycle.hash;
+    compound.cfg_req = &request;
+    const struct uplink_request r = {.url =
+                                         uplink_url_build(a, UPLINK_API_V2, z->loc_url,
+                                                          &z->node->device, STR("compound-config")),
+                                     .body = pb_pack(a, &compound.base)};
+    z->cycle.call = uplink_send(z->link->uplink, &r, on_loc_answer, z);
+}
+
+/* ---- the cycle --------------------------------------------------------------------------------
+ */
+
 static void on_answer(void *arg, const struct uplink_answer *answer)
 {
     struct zedagent *z = arg;
@@ -246,8 +312,10 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
         on_refused(z, answer);
     if (!z->cycle.is_working)
         has_decided = read_saved(z);
-    status_update(z);
-    schedule(z, /* is_early= */ !has_decided);
+    if (!z->cycle.is_working && z->loc_url.n && !z->o.must_not_fetch)
+        ask_loc(z);
+    else
+        finish(z, has_decided);
 }
 
 static struct str make_request(struct zedagent *z, struct arena *a)

@@ -13,6 +13,7 @@ import ipaddress
 import ssl
 import tempfile
 import threading
+import uuid
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -42,10 +43,11 @@ def sealed(identity, payload):
 
 class Controller:
     def __init__(self):
-        self.authority = eve.issue("root", is_ca=True)
+        self.authority = eve.issue(f"root {uuid.uuid4()}", is_ca=True)
         self.root_pem = self.authority.pem
         self.signing, self.exchange = eve.issue("signing", issuer=self.authority), eve.issue("exchange", issuer=self.authority)
         self.uuid, self.asked, self.config, self.answer = None, [], None, None
+        self.compound = None  # what an operator console hands on: an envelope
         self.web = web_identity(self.authority)
         self.port = 0
 
@@ -76,6 +78,10 @@ class Controller:
             request = Request(r.get("configHash", ""), r.get("integrity_token", b""))
             self.asked.append(("config", request.hash))
             return self.answer(request)
+        if endpoint == "compound-config" and self.compound:
+            r = wire.decode("config.CompoundEdgeDevConfigRequest", eve.payload_of(body))
+            self.asked.append((endpoint, r.get("cfg_req", {}).get("configHash", "")))
+            return Reply(200, wire.encode("config.CompoundEdgeDevConfig", {"timestamp": 1, "protected_config": wire.decode("auth.AuthContainer", self.compound)}))
         self.asked.append((endpoint, None))
         return Reply(404)
 

@@ -482,6 +482,32 @@ def test_a_device_that_is_not_known_asks_who_it_is():
         assert c.count("config") > 10
 
 
+def test_an_operator_console_hands_on_what_the_controller_has_signed():
+    with Controller() as c, Controller() as loc, Strange(c) as d:
+        d.config("root-certificate.pem", c.root_pem + loc.root_pem)  # its TLS, too
+        where = {"loc_config": {"loc_url": f"https://127.0.0.1:{loc.port}"}}
+        c.configure({"device_name": "first", "config_timestamp": {"seconds": 1000}, **where})
+        with d.live(speed=100):
+            d.until(lambda: d.config_status() == SUCCESS, "a first configuration")
+            assert d.topic("LOCConfig", "global")["LocURL"] == where["loc_config"]["loc_url"] and not loc.count("compound-config")
+            c.configure({"device_name": "handed on", "config_timestamp": {"seconds": 2000}, **where})
+            loc.compound = c.response().body
+            c.answer = lambda request: Reply(500)
+            d.until(lambda: d.device_name() == "handed on" and d.config_status() == SUCCESS, "the console's")
+            # Not what anybody else has signed, and nothing older.
+            c.configure({"device_name": "forged", "config_timestamp": {"seconds": 3000}, **where})
+            c.answer = lambda request: Reply(500)
+            loc.compound = c.response(signer=eve.issue("signing")).body
+            n = loc.count("compound-config")
+            d.until(lambda: loc.count("compound-config") > n + 1 and d.config_status() == FAIL, "the forged one to be refused")
+            c.configure({"device_name": "old", "config_timestamp": {"seconds": 500}, **where})
+            c.answer = lambda request: Reply(500)
+            loc.compound = c.response().body
+            n = loc.count("compound-config")
+            d.until(lambda: loc.count("compound-config") > n + 1, "the old one to be passed over")
+            assert d.device_name() == "handed on"
+
+
 def test_the_integrity_token_goes_with_the_request():
     tokens = []
     with Controller() as c, Strange(c) as d:

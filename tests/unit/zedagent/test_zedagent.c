@@ -595,3 +595,69 @@ TEST(attestation_shows_in_the_status)
     assert_true(json_get_bool(status(&k), STR("EdgeNodeCertsRefused"), false));
     desk_done(&k);
 }
+
+#define APP \
+    "\"apps\":[{\"uuidandversion\":{\"uuid\":\"0a000000-0000-4000-8000-000000000001\"}," \
+    "\"activate\":true}]"
+
+TEST(a_device_that_leaves_its_cluster_keeps_what_runs)
+{
+    struct desk k;
+    desk_init(&k);
+    start(&k);
+    k.z->is_kube = true;
+    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}," APP
+                               ",\"cluster\":{\"clusterId\":"
+                               "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
+                               "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
+                     APPLY_OK);
+    assert_true(json_get_bool(published(&k, SECTION_CLUSTER, "global"), STR("Valid"), false));
+    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
+    assert_true(is_app_active(&k));
+    /* It comes back, without the application. */
+    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"cluster\":{\"clusterId\":"
+                               "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
+                               "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
+                     APPLY_OK);
+    assert_null(published(&k, SECTION_APPS, "0a000000-0000-4000-8000-000000000001"));
+    desk_done(&k);
+}
+
+TEST(applications_wait_for_the_base_os_that_is_to_start_them)
+{
+    static const char config[] =
+        "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"baseos\":{\"contentTreeUuid\":"
+        "\"0f000000-0000-4000-8000-000000000001\",\"baseOsVersion\":\"2\",\"activate\":true}," APP
+        "}";
+    const struct pubsub_name partitions = {.agent = STR("baseosmgr"), .topic = STR("ZbootStatus")};
+    const struct pubsub_name images = {.agent = STR("baseosmgr"), .topic = STR("BaseOsStatus")};
+    struct publication *zboot, *image;
+    struct desk k;
+    desk_init(&k);
+    start(&k);
+    /* Nobody manages partitions: nothing to wait for. */
+    assert_int_equal(apply(&k, config), APPLY_OK);
+    assert_true(is_app_active(&k));
+    assert_int_equal(publication_new(k.d.node->pubsub, &partitions, &zboot), 0);
+    assert_int_equal(publication_new(k.d.node->pubsub, &images, &image), 0);
+    assert_int_equal(
+        publication_publish(zboot, STR("IMGA"),
+                            json_parse_quick(k.d.arena, STR("{\"CurrentPartition\":true,"
+                                                            "\"ShortVersion\":\"1\"}"))),
+        0);
+    device_run_turns(&k.d, 3);
+    topics_forget(k.z, SECTION_APPS);
+    assert_int_equal(apply(&k, config), APPLY_SKIPPED_UPDATE);
+    assert_int_equal(zedagent_facts(k.z)->device_state, ZEDAGENT_BOOTING);
+    /* It could not be started. */
+    (void) strcpy(k.z->cycle.hash, "h");
+    assert_int_equal(publication_publish(image, STR("0f000000-0000-4000-8000-000000000001"),
+                                         json_parse_quick(k.d.arena, STR("{\"Error\":\"no\"}"))),
+                     0);
+    device_run_turns(&k.d, 3);
+    assert_string_equal(k.z->cycle.hash, "");
+    assert_int_equal(apply(&k, config), APPLY_OK);
+    publication_free(zboot);
+    publication_free(image);
+    desk_done(&k);
+}
