@@ -82,6 +82,7 @@ void status_update(struct zedagent *z)
 {
     ARENA_AUTO a = arena_new();
     BUF_AUTO text = {0};
+    unsigned char hash[SHA256_BYTES];
     struct json *value;
     z->facts.device_state = state_of(z);
     z->facts.is_rebooting = is_commanded(z, COMMAND_REBOOT) || is_commanded(z, COMMAND_SHUTDOWN) ||
@@ -89,10 +90,10 @@ void status_update(struct zedagent *z)
                             z->neighbours.is_powering_off;
     value = status_value(a, z);
     json_write(&text, value);
-    if (str_eq(buf_str(&text), buf_str(&z->status)))
+    pki_sha256(buf_str(&text), hash);
+    if (memcmp(hash, z->status_hash, sizeof(hash)) == 0)
         return;
-    buf_reset(&z->status);
-    buf_append_str(&z->status, buf_str(&text));
+    memcpy(z->status_hash, hash, sizeof(hash));
     const int r = publication_publish(z->topics.status, STR("zedagent"), value);
     if (r < 0)
         log_error("ZedAgentStatus is not published, ignoring", LOG_ERRNO(r));

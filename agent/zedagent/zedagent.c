@@ -5,6 +5,8 @@
 #include "machine/machine.h"
 #include "zedagent/zedagent_internal.h"
 
+#define NAMES_BYTES 256 /* mostly enough for those of one device */
+
 /* ---- who listens ------------------------------------------------------------------------------
  */
 
@@ -168,7 +170,6 @@ void zedagent_free(struct zedagent *z)
     node_link_free(z->link);
     items_free(z->items);
     arena_free(z->names);
-    buf_done(&z->status);
     mem_free((char *) z->attest_error.p);
     mem_free((char *) z->loc_url.p);
     mem_free((char *) z->certs_config_hash.p);

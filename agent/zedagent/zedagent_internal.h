@@ -122,7 +122,7 @@ struct zedagent {
     bool are_certs_refused;
     struct str loc_url;           /* heap */
     struct str certs_config_hash; /* heap: what the controller says of its certificates */
-    struct buf status;            /* ZedAgentStatus as published last */
+    unsigned char status_hash[SHA256_BYTES]; /* of ZedAgentStatus as published last */
     enum node_network_state network_state;
     bool has_network; /* nim has spoken */
 };
