@@ -68,11 +68,10 @@ enum apps_out {
     OUT_APP_NETWORK_CONFIG,
     OUT_CONTENT,
     OUT_VOLUME,
-    OUT_BLOB,
+    OUT_DOWNLOAD,
     OUT_APP_DISK,
     OUT_DOMAIN,
     OUT_DOMAIN_METRIC,
-    OUT_ASSIGNABLE,
     OUT_HOST_MEMORY,
     OUT_NETWORK,
     OUT_APP_NETWORK,
@@ -329,6 +328,9 @@ void network_free(struct network *n);
 /* Whether applications may use it. */
 bool network_is_ready(const struct apps *a, const struct network *n);
 void network_publish_all(struct apps *a);
+
+/* Addresses of those that its applications ask, an array of texts. */
+struct json network_resolvers(struct arena *arena, const struct apps *a, struct str id);
 
 /* Addresses and hardware addresses for all adapters that have none. -ENOSPC with *ret_error. */
 int addresses_assign(struct arena *arena, struct application *p, struct str *ret_error);

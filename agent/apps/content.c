@@ -253,6 +253,26 @@ static bool is_used(const struct apps *a, const struct content *c)
     return false;
 }
 
+/* What the downloader would say, while there is something to download. */
+static void publish_download(struct apps *a, struct content *c, const struct json *config)
+{
+    ARENA_AUTO arena = arena_new_with(1024);
+    struct json o = json_object();
+    if (c->state == RUNTIME_DELIVERED || c->state == RUNTIME_INVALID) {
+        topics_unpublish(a, OUT_DOWNLOAD, str_of(c->id));
+        return;
+    }
+    put_str(arena, &o, "ImageSha256", json_get_str(config, STR("ContentSha256")));
+    put_copy(arena, &o, config, "DatastoreIDList");
+    put_str(arena, &o, "Name", json_get_str(config, STR("RelativeURL")));
+    put_int(arena, &o, "State", sw_state_of(c->state));
+    put_int(arena, &o, "RefCount", 1);
+    put_int(arena, &o, "Progress", c->percent);
+    put_int(arena, &o, "TotalSize", json_get_int(config, STR("MaxDownloadSize"), 0));
+    put_trouble(arena, &o, &c->trouble, NULL);
+    topics_publish(a, OUT_DOWNLOAD, str_of(c->id), &o);
+}
+
 static void publish(struct apps *a, struct content *c)
 {
     ARENA_AUTO arena = arena_new();
@@ -275,6 +295,8 @@ static void publish(struct apps *a, struct content *c)
     put(arena, &o, "Blobs", json_null());
     put_trouble(arena, &o, &c->trouble, "types.DownloaderStatus");
     topics_publish(a, OUT_CONTENT, str_of(c->id), &o);
+    if (!a->node->is_simulated)
+        publish_download(a, c, config);
     c->published = 1;
 }
 
@@ -283,6 +305,7 @@ static void forget(struct apps *a, struct content *c)
 {
     if (c->state == RUNTIME_INVALID) {
         topics_unpublish(a, OUT_CONTENT, str_of(c->id));
+        topics_unpublish(a, OUT_DOWNLOAD, str_of(c->id));
         record_save_content(a, str_of(c->id), 0);
         content_free(c);
         return;

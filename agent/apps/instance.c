@@ -97,6 +97,21 @@ static int place_volumes(struct arena *arena, const struct application *p,
     return 0;
 }
 
+/* Of its first network instance, or of the ports that lead out of it. */
+static struct str write_resolvers(struct arena *arena, const struct application *p)
+{
+    BUF_AUTO text = {0};
+    struct str id = str_of(p->adapters[0].network);
+    const struct json *network = topics_get(arena, p->apps, IN_NETWORK, id);
+    struct str domain = json_get_str(network, STR("DomainName"));
+    struct json servers = network_resolvers(arena, p->apps, id);
+    JSON_FOR_EACH_ITEM (&servers, item)
+        buf_printf(&text, "nameserver %.*s\n", STR_ARG(json_str(item)));
+    if (text.n && domain.n && str_find(domain, '\n') < 0)
+        buf_printf(&text, "search %.*s\n", STR_ARG(domain));
+    return text.n ? arena_str(arena, buf_str(&text)) : STR_NONE;
+}
+
 static void set_network(struct arena *arena, const struct application *p,
                         struct runtime_instance *ret)
 {
@@ -105,6 +120,7 @@ static void set_network(struct arena *arena, const struct application *p,
         return;
     ret->network = RUNTIME_NETWORK_JOIN;
     ret->network_path = w->functions->namespace_path(w, arena, str_of(p->id));
+    ret->resolv_conf = write_resolvers(arena, p);
 }
 
 int instance_build(struct arena *arena, const struct application *p, struct runtime_instance *ret,

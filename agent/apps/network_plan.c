@@ -335,6 +335,19 @@ static void write_masquerade(const struct view *v)
     }
 }
 
+/* Names are looked up whatever the rules say. */
+static void write_lookups(const struct view *v)
+{
+    for (size_t k = 0; k < v->n_networks; k++) {
+        char bridge[NETWORK_NAME_BYTES];
+        if (!leads_outside(v->networks[k]))
+            continue;
+        plan_bridge_name(v->prefix, v->networks[k]->id, bridge);
+        buf_printf(v->to, "    iifname \"%s\" udp dport 53 accept\n", bridge);
+        buf_printf(v->to, "    iifname \"%s\" tcp dport 53 accept\n", bridge);
+    }
+}
+
 static void write_table(const struct view *v)
 {
     struct buf *b = v->to;
@@ -350,6 +363,7 @@ static void write_table(const struct view *v)
         b, STR("  chain passing {\n    type filter hook forward priority 0; policy accept;\n"
                "    ct state established,related accept\n"));
     each_interface(v, write_jumps);
+    write_lookups(v);
     buf_printf(b, "    iifname \"%sb*\" drop\n    oifname \"%sb*\" drop\n  }\n", v->prefix,
                v->prefix);
     buf_append_str(

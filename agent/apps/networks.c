@@ -10,6 +10,7 @@
 #include "base/log.h"
 
 #define MAX_PORTS 32
+#define MAX_RESOLVERS 3 /* more are not looked at, says resolv.conf(5) */
 #define RETRY_S 60
 
 struct network *network_find(const struct apps *a, struct str id)
@@ -150,6 +151,30 @@ static void find_ports(struct arena *arena, const struct apps *a, const struct n
         ret->labels[ret->n++] = json_get_str(port, STR("Logicallabel"));
         ret->has_management |= json_get_bool(port, STR("IsMgmt"), false);
     }
+}
+
+static void add_resolvers(struct arena *arena, struct json *to, const struct json *from)
+{
+    JSON_FOR_EACH_ITEM (from, item) {
+        if (to->n < MAX_RESOLVERS && read_ipv4(arena, json_str(item)))
+            (void) json_push(arena, to, *item);
+    }
+}
+
+struct json network_resolvers(struct arena *arena, const struct apps *a, struct str id)
+{
+    struct json list = json_array();
+    const struct network *n = network_find(a, id);
+    const struct json *config = topics_get(arena, a, IN_NETWORK, id);
+    const struct json *status = topics_get(arena, a, IN_PORTS, STR("global"));
+    add_resolvers(arena, &list, json_get(config, STR("DnsServers")));
+    if (list.n || !n || !n->port_label[0])
+        return list;
+    JSON_FOR_EACH_ITEM (json_get(status, STR("Ports")), port) {
+        if (has_label(port, n->port_label))
+            add_resolvers(arena, &list, json_get(port, STR("DNSServers")));
+    }
+    return list;
 }
 
 /* ---- what is wrong with it ----------------------------------------------------------------- */

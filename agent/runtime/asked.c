@@ -98,6 +98,7 @@ int runtime_copy_instance(struct arena *a, struct runtime_instance *i, uint64_t 
     copy_texts(&k, &i->env, i->n_env);
     copy_text(&k, &i->hostname);
     copy_text(&k, &i->network_path);
+    copy_text(&k, &i->resolv_conf);
     mix(&k, (uint64_t) i->memory_max_bytes);
     mix(&k, (uint64_t) i->cpu_millis);
     mix(&k, (uint64_t) i->max_processes);

@@ -134,6 +134,28 @@ static int find_user(struct job *j, struct str user, struct image_user *ret, cha
     return 0;
 }
 
+static const char *resolv_conf_path(struct job *j)
+{
+    return arena_printf(j->arena, "%s/resolv.conf",
+                        process_path(j->arena, j->process->bundles, j->id))
+        .p;
+}
+
+/* Its volumes, and the file that names its resolvers. */
+static void build_mounts(struct job *j, struct spec_input *in)
+{
+    const struct runtime_instance *i = &j->instance;
+    struct spec_mount *mounts = ARENA_ARRAY(j->arena, struct spec_mount, i->n_mounts + 1);
+    for (size_t k = 0; k < i->n_mounts; k++)
+        mounts[in->n_mounts++] =
+            (struct spec_mount){str_of(volume_root(j, i->mounts[k].volume)), i->mounts[k].target,
+                                i->mounts[k].is_read_only};
+    if (i->resolv_conf.p)
+        mounts[in->n_mounts++] = (struct spec_mount){
+            str_of(resolv_conf_path(j)), STR("/etc/resolv.conf"), /* is_read_only= */ true};
+    in->mounts = mounts;
+}
+
 static int build_config(struct job *j, struct json *ret, char **ret_error)
 {
     const struct process *p = j->process;
@@ -142,7 +164,6 @@ static int build_config(struct job *j, struct json *ret, char **ret_error)
         .instance = &j->instance,
         .image = &image,
         .root_path = str_of(volume_root(j, j->instance.root_volume)),
-        .n_mounts = j->instance.n_mounts,
         .machine =
             {
                 .is_root = p->is_root,
@@ -159,12 +180,7 @@ static int build_config(struct job *j, struct json *ret, char **ret_error)
         e = find_user(j, image.user, &in.user, ret_error);
     if (e < 0)
         return e;
-    struct spec_mount *mounts = ARENA_ARRAY(j->arena, struct spec_mount, in.n_mounts + 1);
-    for (size_t i = 0; i < in.n_mounts; i++)
-        mounts[i] =
-            (struct spec_mount){str_of(volume_root(j, j->instance.mounts[i].volume)),
-                                j->instance.mounts[i].target, j->instance.mounts[i].is_read_only};
-    in.mounts = mounts;
+    build_mounts(j, &in);
     j->stop_signal = image.stop_signal;
     return spec_build(j->arena, &in, ret, ret_error);
 }
@@ -180,6 +196,8 @@ static int write_bundle(struct job *j, char **ret_error)
     if (!e)
         e = pki_file_write(arena_printf(j->arena, "%s/config.json", bundle).p,
                            json_text(j->arena, &config), 0600);
+    if (!e && j->instance.resolv_conf.p)
+        e = pki_file_write(resolv_conf_path(j), j->instance.resolv_conf, 0644);
     return e < 0 ? error_set(ret_error, e, "bundle: %s", log_errno_text(e)) : 0;
 }
 

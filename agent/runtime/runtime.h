@@ -88,6 +88,7 @@ struct runtime_instance {
     int64_t max_processes;    /* 0: the implementation's limit */
     enum runtime_network network;
     struct str network_path;
+    struct str resolv_conf; /* its /etc/resolv.conf; STR_NONE: the image's */
     bool is_root_read_only;
     int64_t stop_ms; /* from the asking signal to the killing one; 0: RUNTIME_DEFAULT_STOP_MS */
 };

@@ -208,7 +208,8 @@ class Device:
         a.publish("ControllerCert", "c", {"HashAlgo": 1})
         a.publish("EdgeNodeCert", "c", {"CertID": "x"}, agent="tpmmgr")
         a.publish("DeviceNetworkStatus", "global", {"Version": 1, "State": 3, "Ports": [
-            {"IfName": "eth0", "Logicallabel": "ethernet0", "IsMgmt": True, "IsL3Port": True, "Cost": 0, "Up": True, "AddrInfoList": [{"Addr": DEVICE}]}]}, agent="nim")
+            {"IfName": "eth0", "Logicallabel": "ethernet0", "IsMgmt": True, "IsL3Port": True, "Cost": 0, "Up": True, "AddrInfoList": [{"Addr": DEVICE}],
+             "DNSServers": [OUTSIDE]}]}, agent="nim")
         a.publish("DatastoreConfig", uuid_of("store"), {"UUID": uuid_of("store"), "DsType": "DsHttp", "Fqdn": f"file://{self.root}", "Dpath": "images"})
 
     def publish_network(self, a, **more):
@@ -267,7 +268,7 @@ class Device:
 # ---- tests ----------------------------------------------------------------------------------------------------------------------
 
 def test_an_application_runs_writes_and_hands_over_its_kubeconfig():
-    script = (f"echo up $COLOUR $MORE; ip -o -4 addr show eth0; head -c 32768 /dev/zero | busybox tr '\\0' a >/tmp/fits; "
+    script = (f"echo up $COLOUR $MORE; cat /etc/resolv.conf; ip -o -4 addr show eth0; head -c 32768 /dev/zero | busybox tr '\\0' a >/tmp/fits; "
               f"until {post('/tmp/fits')}; do busybox sleep 0.2; done; echo 32768 taken; "
               f"head -c 32769 /dev/zero | busybox tr '\\0' b >/tmp/large; {post('/tmp/large')} || echo 32769 refused; echo wrong >&2; exec sleep 1000")
     with Device() as d:
@@ -284,7 +285,7 @@ def test_an_application_runs_writes_and_hands_over_its_kubeconfig():
         network = a.until(lambda: a.status(d.network, "NetworkInstanceStatus")["Vifs"] and a.status(d.network, "NetworkInstanceStatus"))
         assert network["Activated"] and network["Ports"] == ["ethernet0"] and network["BridgeIPAddr"] == "10.77.0.1", network
         lines = d.wait_line(a, app, "refused")
-        assert "up red x y" in lines and "32768 taken" in lines and any("10.77.0.2/24" in x for x in lines), lines
+        assert "up red x y" in lines and f"nameserver {OUTSIDE}" in lines and "32768 taken" in lines and any("10.77.0.2/24" in x for x in lines), lines
         path = d.root / "persist/status/msrv/AppInstMetaData" / f"{app}-1.json"
         assert base64.b64decode(json.loads(path.read_text())["Data"]) == b"a" * 32768
         metric = a.until(lambda: (m := a.status(app, "DomainMetric")) and m["UsedMemory"] >= 0 and m, "no metrics")

@@ -155,7 +155,7 @@ TEST(rules_say_what_the_configuration_says_and_nothing_else)
             fail_msg("'%s' is not in\n%s", wanted[i], text.p);
     assert_true(str_find_str(buf_str(&text), STR("; drop")) < 0);
     assert_true(str_find_str(buf_str(&text), STR("1.2.3.4")) < 0);
-    assert_true(str_find_str(buf_str(&text), STR(" 53 ")) < 0);
+    assert_true(str_find_str(buf_str(&text), STR("sport 53 ")) < 0);
     /* Nobody is left: neither are rules. */
     buf_reset(&text);
     plan_rules(&text, "t", NULL, 0, NULL, 0);
