@@ -255,7 +255,9 @@ static void set_tls(struct uplink_transfer *t)
     SET(CURLOPT_SSL_ENABLE_ALPN, 0L);
     SET(CURLOPT_SSL_CTX_FUNCTION, on_tls_context);
     SET(CURLOPT_SSL_CTX_DATA, t);
-    /* The store of the trust takes their place. */
+    /* The store of the trust takes their place. libcurl would keep the store of the first
+     * connection for all that follow, whomever they trust. */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, 0L);
     SET(CURLOPT_CAINFO, NULL);
     SET(CURLOPT_CAPATH, NULL);
     SET(CURLOPT_PROXY_CAINFO, NULL);

@@ -458,6 +458,17 @@ def test_certificates_that_are_not_believed():
             assert answer["error"] < 0 and answer["status"] == expected, (what, answer)
 
 
+def test_trust_is_of_the_connection_and_not_of_the_process():
+    stranger = Authority("stranger")
+    with World() as w:
+        w.ports(ETH)
+        cert, key = w.authority.issue("device-1")
+        for roots, is_good in ((w.authority, True), (stranger, False), (w.authority, True)):
+            w.tool.ok(roots=roots.pem(), cert=cert, key=key)
+            answer = w.tool.send()
+            assert (answer["error"] == 0) == is_good and (is_good or answer["status"] == "CertUnknownAuthority"), (is_good, answer)
+
+
 def test_http_as_the_device_speaks_it():
     with World() as w:
         w.ports(ETH)
