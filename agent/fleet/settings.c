@@ -39,6 +39,8 @@ const struct option_spec fleet_run_options[] = {
      "next and SIGUSR1 the one before",
      0, 0},
     {"threads", OPTION_INT, "1", "loops that the devices are spread over", 1, 64},
+    {"max-connections", OPTION_INT, "128",
+     "of each loop at once, others wait for their turn; 0: any number", 0, 1000000},
     {"json", OPTION_TEXT, NULL, "file for the report", 0, 0},
     {"seed", OPTION_INT, "1", "of everything that is left to chance here", 0, INT32_MAX},
     {"log-level", OPTION_TEXT, "error", "error, warning, info or debug, to stderr", 0, 0},
@@ -162,6 +164,7 @@ static void read_plain(const struct options *o, struct fleet_settings *s)
     s->faults.slow_ms = option_int(o, "slow");
     s->bad_clock_percent = (unsigned) option_int(o, "bad-clock");
     s->n_threads = (size_t) option_int(o, "threads");
+    s->max_connections = (size_t) option_int(o, "max-connections");
     s->json = text_or_null(o, "json");
     s->is_quiet = option_is_given(o, "quiet");
     s->has_view = !s->is_quiet && !option_is_given(o, "no-view");

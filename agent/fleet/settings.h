@@ -23,6 +23,7 @@ struct fleet_settings {
     int app_crashes_permille;
     int64_t app_crash_after_ms;
     struct fleet_wire_faults faults;
+    size_t max_connections; /* of each loop at once; 0: any number */
     unsigned bad_clock_percent;
     int64_t clock_error_ms, reboot_every_ms; /* the devices' time; 0: never */
     double speeds[FLEET_MAX_SPEEDS];         /* the first at the start; signals move up and down */

@@ -161,6 +161,7 @@ static int lay_ground(struct fleet_shard *s)
     if (!s->real_wire)
         return -ENOMEM;
     struct fleet_wire_options wire = {.loop = s->loop,
+                                      .max_under_way = o->settings->max_connections,
                                       .inner = s->real_wire,
                                       .faults = o->settings->faults,
                                       .begin_us = o->begin_us,

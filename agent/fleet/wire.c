@@ -12,6 +12,9 @@ struct fleet_wire {
     struct uplink_wire wire;
     struct fleet_wire_options o;
     struct fleet_dice dice;
+    size_t n_under_way;
+    struct list waiting; /* for their turn */
+    struct loop_deferred more;
     bool loses_answer;          /* this time: by turns */
     struct fleet_second beyond; /* for seconds that are not kept */
 };
@@ -25,7 +28,8 @@ struct uplink_transfer {
     void *arg;
     enum fleet_endpoint endpoint;
     enum fate fate;
-    int64_t sent_us;
+    struct list link; /* of waiting, or by itself */
+    int64_t wanted_us;
     struct loop_timer *sending, *giving_up; /* NULL but where there are faults */
 };
 
@@ -45,10 +49,22 @@ static struct fleet_second *this_second(struct fleet_wire *w, int64_t at_us)
     return s ? s : &w->beyond;
 }
 
+static void leave(struct uplink_transfer *t)
+{
+    struct fleet_wire *w = t->owner;
+    t->inner = NULL;
+    w->n_under_way--;
+    if (!list_is_empty(&w->waiting))
+        loop_defer(w->o.loop, &w->more);
+}
+
 static void free_transfer(struct uplink_transfer *t)
 {
-    if (t->inner)
+    list_remove(&t->link);
+    if (t->inner) {
         t->owner->o.inner->ops->cancel(t->inner);
+        leave(t);
+    }
     loop_timer_free(t->sending);
     loop_timer_free(t->giving_up);
     mem_free(t);
@@ -70,8 +86,8 @@ static void on_answer(void *arg, const struct uplink_reply *r)
                                     .http_status = r->http_status,
                                     .is_resumed = r->is_resumed,
                                     .bytes_received = r->body.n,
-                                    .latency_us = at_us - t->sent_us};
-    t->inner = NULL;
+                                    .latency_us = at_us - t->wanted_us};
+    leave(t);
     fleet_tally_outcome(tally(w), &o);
     struct fleet_second *s = this_second(w, at_us);
     s->n_answered += o.fault == UPLINK_FAULT_NONE;
@@ -86,15 +102,37 @@ static void on_given_up(void *arg)
                                      .error = STR("lost by the fleet: i/o timeout")});
 }
 
-static void send_now(void *arg)
+static void send_now(struct uplink_transfer *t)
 {
-    struct uplink_transfer *t = arg;
     struct fleet_wire *w = t->owner;
-    t->sent_us = now_us();
-    this_second(w, t->sent_us)->n_started++;
+    this_second(w, now_us())->n_started++;
     tally(w)->endpoints[t->endpoint].n_started++;
     tally(w)->endpoints[t->endpoint].bytes_sent += t->x.body.n;
+    w->n_under_way++;
     t->inner = w->o.inner->ops->start(w->o.inner, &t->x, on_answer, t);
+}
+
+static bool has_room(const struct fleet_wire *w)
+{
+    return w->o.max_under_way == 0 || w->n_under_way < w->o.max_under_way;
+}
+
+static void on_more(struct loop_deferred *d)
+{
+    struct fleet_wire *w = CONTAINER_OF(d, struct fleet_wire, more);
+    struct list *first;
+    while (has_room(w) && (first = list_pop_first(&w->waiting)))
+        send_now(CONTAINER_OF(first, struct uplink_transfer, link));
+}
+
+static void send_in_turn(void *arg)
+{
+    struct uplink_transfer *t = arg;
+    t->wanted_us = now_us();
+    if (has_room(t->owner) && list_is_empty(&t->owner->waiting))
+        send_now(t);
+    else
+        list_append(&t->owner->waiting, &t->link);
 }
 
 static enum fate draw_fate(struct fleet_wire *w)
@@ -117,6 +155,7 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
                                   .arg = arg,
                                   .endpoint = fleet_endpoint_of(x->url),
                                   .fate = draw_fate(w)};
+    list_init(&t->link);
     if (t->fate != FATE_ANSWERED) {
         tally(w)->endpoints[t->endpoint].n_unheard++;
         t->giving_up = loop_timer_new(w->o.loop, on_given_up, t);
@@ -125,11 +164,11 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
     if (t->fate == FATE_REQUEST_LOST)
         return t;
     if (w->o.faults.slow_ms == 0) {
-        send_now(t);
+        send_in_turn(t);
         return t;
     }
     tally(w)->n_delayed++;
-    t->sending = loop_timer_new(w->o.loop, send_now, t);
+    t->sending = loop_timer_new(w->o.loop, send_in_turn, t);
     loop_timer_start_real(t->sending, w->o.faults.slow_ms, /* repeat_ms= */ 0);
     return t;
 }
@@ -177,12 +216,17 @@ struct uplink_wire *fleet_wire_new(const struct fleet_wire_options *o)
     struct fleet_wire *w = NEW(struct fleet_wire);
     w->wire.ops = &fleet_ops;
     w->o = *o;
+    w->more.fn = on_more;
+    list_init(&w->waiting);
     fleet_dice_init(&w->dice, o->faults.seed);
     return &w->wire;
 }
 
 void fleet_wire_free(struct uplink_wire *wire)
 {
-    if (wire)
-        mem_free(CONTAINER_OF(wire, struct fleet_wire, wire));
+    struct fleet_wire *w = CONTAINER_OF(wire, struct fleet_wire, wire);
+    if (!wire)
+        return;
+    loop_undefer(w->o.loop, &w->more);
+    mem_free(w);
 }

@@ -17,6 +17,10 @@ struct fleet_wire_faults {
 
 struct fleet_wire_options {
     struct loop *loop;
+    /* Exchanges under way at once, 0: any number. Those beyond wait for their turn, and the wait
+     * counts as latency: devices that share a processor would otherwise all be slow together, until
+     * their connections are closed half made and everything begins anew. */
+    size_t max_under_way;
     struct uplink_wire *inner; /* outlives it */
     struct fleet_wire_faults faults;
     int64_t begin_us; /* when the time line begins, in the machine's monotonic time */

@@ -96,7 +96,7 @@ struct world {
     struct str script_answer;
 };
 
-static struct world *begin(const struct fleet_wire_faults *faults)
+static struct world *begin_with(const struct fleet_wire_faults *faults, size_t max_under_way)
 {
     struct world *w = NEW(struct world);
     w->fake.wire.ops = &fake_ops;
@@ -105,6 +105,7 @@ static struct world *begin(const struct fleet_wire_faults *faults)
     w->fake.reply.body = STR("12345");
     w->tally = &w->tallies[0];
     const struct fleet_wire_options o = {.loop = w->fake.loop,
+                                         .max_under_way = max_under_way,
                                          .inner = &w->fake.wire,
                                          .faults = *faults,
                                          .begin_us = clock_system.monotonic_us(&clock_system),
@@ -112,6 +113,11 @@ static struct world *begin(const struct fleet_wire_faults *faults)
                                          .tally = &w->tally};
     w->wire = fleet_wire_new(&o);
     return w;
+}
+
+static struct world *begin(const struct fleet_wire_faults *faults)
+{
+    return begin_with(faults, /* max_under_way= */ 0);
 }
 
 static void end(struct world *w)
@@ -261,6 +267,37 @@ TEST(cancelling_ends_whatever_is_under_way)
     w->wire->ops->cancel(send_one(w, CONFIG));
     assert_int_equal(w->fake.n_started, w->fake.n_cancelled);
     assert_int_equal(w->n_answers + w->n_timeouts, 0);
+    end(w);
+}
+
+TEST(only_so_many_are_under_way_and_the_rest_wait_in_order)
+{
+    struct world *w = begin_with(&(struct fleet_wire_faults){0}, 3);
+    struct uplink_transfer *last = NULL;
+    for (int i = 0; i < 10; i++)
+        last = send_one(w, CONFIG);
+    assert_int_equal(w->fake.n_started, 3);
+    w->wire->ops->cancel(last); /* it was still waiting */
+    w->n_awaited--;
+    loop_run(w->fake.loop);
+    assert_int_equal(w->n_answers, 9);
+    assert_int_equal(w->fake.n_started, 9);
+    assert_int_equal(w->fake.n_cancelled, 0);
+    end(w);
+}
+
+TEST(whoever_is_cancelled_makes_room)
+{
+    struct world *w = begin_with(&(struct fleet_wire_faults){0}, 1);
+    w->fake.is_mute = true;
+    struct uplink_transfer *stuck = send_one(w, CONFIG);
+    (void) send_one(w, INFO);
+    assert_int_equal(w->fake.n_started, 1);
+    w->wire->ops->cancel(stuck);
+    w->n_awaited--;
+    w->fake.is_mute = false;
+    loop_run(w->fake.loop);
+    assert_int_equal(w->tally->endpoints[FLEET_INFO].n_answered, 1);
     end(w);
 }
 
