@@ -230,7 +230,7 @@ static void on_log(void *arg, struct str instance, enum runtime_stream stream, s
 {
     struct apps *a = arg;
     const struct application *p = application_find(a, instance);
-    if (!a->options.collector || !p || p->hides_logs)
+    if (!a->options.collector || !p)
         return;
     ARENA_AUTO arena = arena_new_with(256);
     struct collector_line l = {

@@ -118,7 +118,8 @@ struct volume {
 struct network {
     struct list link;
     char *id;
-    bool is_configured, is_open;
+    bool is_configured, is_active, is_open;
+    char *config_error; /* what zedagent has found wrong with it; NULL: nothing */
     int type;
     struct network_subnet subnet;
     char *port_label; /* "": none */

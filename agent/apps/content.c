@@ -74,13 +74,14 @@ void content_changed(struct apps *a, const struct runtime_status *s)
     c->state = s->state;
     c->percent = s->progress_percent;
     c->published = 0;
-    trouble_set(&c->trouble, a, s->error);
-    if (s->error.p)
+    bool is_wrong = s->error.p && s->state != RUNTIME_INVALID; /* not that its removal ended it */
+    trouble_set(&c->trouble, a, is_wrong ? s->error : STR_NONE);
+    if (is_wrong)
         trouble_retry(&c->trouble, a, items_int(a->node->items, "timer.download.retry"));
-    if (s->state == RUNTIME_DELIVERED) {
+    if (s->state == RUNTIME_DELIVERED)
         c->created_us = apps_wall_us(a);
+    if (s->state == RUNTIME_DELIVERED || s->state == RUNTIME_INVALID)
         c->trouble.n_times = 0, c->trouble.retry_us = 0;
-    }
 }
 
 /* ---- where it comes from ------------------------------------------------------------------- */

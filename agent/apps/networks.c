@@ -29,6 +29,7 @@ void network_free(struct network *n)
     trouble_done(&n->trouble);
     mem_free(n->id);
     mem_free(n->port_label);
+    mem_free(n->config_error);
     mem_free(n);
 }
 
@@ -102,6 +103,10 @@ void network_configure(struct apps *a, struct str id, const struct json *config)
     mem_free(n->port_label);
     n->port_label = mem_strdup(arena_strz(arena, label.p ? label : STR("")));
     n->is_configured = true;
+    n->is_active = json_get_bool(config, STR("Activate"), true);
+    mem_free(TAKE(n->config_error));
+    if (json_get_str(config, STR("Error")).n)
+        n->config_error = mem_strdup(arena_strz(arena, json_get_str(config, STR("Error"))));
     n->type = (int) json_get_int(config, STR("Type"), 0);
     n->mtu = (unsigned) json_get_int(config, STR("MTU"), 0);
     n->published = 0;
@@ -188,6 +193,10 @@ static bool overlaps(const struct network_subnet *x, const struct network_subnet
 static struct str find_fault(struct arena *arena, const struct apps *a, const struct network *n,
                              const struct ports *ports)
 {
+    if (n->config_error)
+        return str_of(n->config_error);
+    if (!n->is_active)
+        return STR("it is not to be activated");
     if (n->type != NETWORK_LOCAL && n->type != NETWORK_SWITCH)
         return arena_printf(arena, "network instances of type %d are not supported here", n->type);
     if (n->type == NETWORK_LOCAL && !n->subnet.prefix_bits)

@@ -86,13 +86,14 @@ void volume_changed(struct apps *a, const struct runtime_status *s)
         v = volume_new(a, s->id);
     v->state = s->state;
     v->published = 0;
-    trouble_set(&v->trouble, a, s->error);
-    if (s->error.p)
+    bool is_wrong = s->error.p && s->state != RUNTIME_INVALID; /* not that its removal ended it */
+    trouble_set(&v->trouble, a, is_wrong ? s->error : STR_NONE);
+    if (is_wrong)
         trouble_retry(&v->trouble, a, items_int(a->node->items, "timer.download.retry"));
-    if (s->state == RUNTIME_CREATED_VOLUME) {
+    if (s->state == RUNTIME_CREATED_VOLUME)
         v->created_us = apps_wall_us(a);
+    if (s->state == RUNTIME_CREATED_VOLUME || s->state == RUNTIME_INVALID)
         v->trouble.n_times = 0, v->trouble.retry_us = 0;
-    }
 }
 
 /* ---- what is told of it -------------------------------------------------------------------- */
