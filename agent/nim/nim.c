@@ -8,6 +8,8 @@
 #include "nim/nim_internal.h"
 
 #define GLOBAL STR("global")
+#define MAX_AGAIN \
+    4 /* a test is begun anew so often while the network changes, lest it never ends */
 #define LAST_RESORT_AFTER_US ((int64_t) 60 * 1000 * 1000)
 
 /* ---- publications -------------------------------------------------------------------------- */
@@ -259,7 +261,8 @@ static char *describe_network(struct nim *m)
             continue;
         buf_printf(&text, "%.*s %d", STR_ARG(list[i].name), list[i].is_up);
         for (size_t k = 0; k < list[i].n_addresses; k++)
-            buf_printf(&text, " %.*s", STR_ARG(list[i].addresses[k].text));
+            if (!uplink_address_is_link_local(list[i].addresses[k].text))
+                buf_printf(&text, " %.*s", STR_ARG(list[i].addresses[k].text));
         for (size_t k = 0; k < list[i].n_dns_servers; k++)
             buf_printf(&text, " @%.*s", STR_ARG(list[i].dns_servers[k]));
         buf_append_char(&text, '\n');
@@ -286,10 +289,12 @@ static void on_network(void *arg)
         return;
     /* An interface that has come must be told what it is to be. */
     m->applied = NULL;
-    if (m->test.is_under_way && !m->test.is_again)
-        m->verifier.wants_test = m->test.is_again = true;
-    else if (m->test.is_under_way)
+    if (m->test.is_under_way && m->test.n_again < MAX_AGAIN) {
+        m->verifier.wants_test = true;
+        m->test.n_again++;
+    } else if (m->test.is_under_way) {
         m->test.is_stale = true;
+    }
     verifier_hurry(&m->verifier);
     verifier_restart(&m->verifier);
     m->needs_status = true;

@@ -27,9 +27,9 @@ enum nim_topic {
 /* The test of connectivity under way. */
 struct nim_test {
     bool is_under_way;
-    bool is_stale; /* the network has changed since it began */
-    bool is_again; /* it was begun anew for that reason: once, lest it never ends */
-    bool is_local; /* the local operator console is asked first */
+    bool is_stale;    /* the network has changed since it began */
+    unsigned n_again; /* it was begun anew for that reason */
+    bool is_local;    /* the local operator console is asked first */
     struct uplink_ports *ports;
     size_t port_at; /* whose script is looked for */
     struct uplink_wpad *wpad;

@@ -82,7 +82,7 @@ static void finish(struct nim *m, const struct verifier_findings *f)
 {
     const bool is_stale = m->test.is_stale;
     nim_test_cancel(m);
-    m->test.is_again = false;
+    m->test.n_again = 0;
     m->needs_status = m->needs_list = true;
     if (is_stale && !f->is_reachable && !f->is_assigned)
         m->verifier.wants_test = true; /* it was of a network that is no more */
@@ -288,6 +288,8 @@ static void on_next(struct loop_deferred *deferred)
         return;
     }
     uplink_set_ports(m->link->uplink, m->test.ports);
+    uplink_set_tls(m->link->uplink,
+                   m->node->identity.tls ? m->node->identity.tls : m->node->onboarding.tls);
     uplink_set_timeouts(m->link->uplink, items_int(m->node->items, "timer.port.timeout") * 1000,
                         items_int(m->node->items, "timer.port.timeout") * 1000);
     look_for_script(m);
@@ -303,8 +305,10 @@ void nim_test_start(struct nim *m)
         return;
     apply(m, d);
     nim_publish_status(m);
-    if (uplink_ports_parse(nim_status(m, a), &m->test.ports) < 0)
+    const struct json *status = nim_status(m, a);
+    if (uplink_ports_parse(status, &m->test.ports) < 0)
         return;
+    node_take_proxy_certs(m->node, status);
     m->test.is_under_way = true;
     m->test.is_stale = false;
     m->test.is_local = true;

@@ -26,6 +26,30 @@ void node_identity_done(struct node_identity *i)
     *i = (struct node_identity){0};
 }
 
+static int make_tls(const struct node_identity *i, struct uplink_trust *trust,
+                    struct uplink_tls **ret)
+{
+    const struct uplink_tls_options o = {
+        .trust = trust, .cert_pem = i->cert_pem, .key = pki_key_openssl(i->key)};
+    return uplink_tls_new(&o, ret);
+}
+
+int node_identities_trust(struct node *n, struct uplink_trust *trust)
+{
+    struct node_identity *const both[] = {&n->identity, &n->onboarding};
+    for (size_t i = 0; i < N_ELEMENTS(both); i++) {
+        struct uplink_tls *tls = NULL;
+        if (!both[i]->tls)
+            continue;
+        const int r = make_tls(both[i], trust, &tls);
+        if (r < 0)
+            return r;
+        uplink_tls_unref(both[i]->tls);
+        both[i]->tls = tls;
+    }
+    return 0;
+}
+
 /* Takes the key. */
 static int fill(struct node *n, struct node_identity *i, struct str cert_pem, struct pki_key *key)
 {
@@ -37,9 +61,7 @@ static int fill(struct node *n, struct node_identity *i, struct str cert_pem, st
     pki_cert_fingerprint(i->cert, i->cert_hash);
     if (!pki_key_fits(key, i->cert))
         return -EKEYREJECTED;
-    const struct uplink_tls_options o = {
-        .trust = n->trust, .cert_pem = i->cert_pem, .key = pki_key_openssl(key)};
-    return uplink_tls_new(&o, &i->tls);
+    return make_tls(i, n->trust, &i->tls);
 }
 
 static int load(struct node *n, const struct files *f, struct node_identity *i,

@@ -12,15 +12,23 @@ struct node_link_internal {
     struct loop_timer *timer;
     uint64_t published; /* what uplink_metrics_changes() was then */
     int64_t own_interval_s, interval_s;
-    bool has_nil_device;
+    bool has_nil_device, uses_onboarding;
 };
+
+/* Another one when proxies have certificates of their own. */
+static struct uplink_tls *tls_of(const struct node *n, bool uses_onboarding)
+{
+    return uses_onboarding && !n->identity.tls ? n->onboarding.tls : n->identity.tls;
+}
 
 static void follow(struct node_link_internal *in, unsigned changes)
 {
     const struct node *n = in->link.node;
     struct uplink *u = in->link.uplink;
-    if ((changes & NODE_NETWORK) && n->ports)
+    if ((changes & NODE_NETWORK) && n->ports) {
         uplink_set_ports(u, n->ports);
+        uplink_set_tls(u, tls_of(n, in->uses_onboarding));
+    }
     if (changes & NODE_SERVER)
         uplink_set_server(u, n->server);
     if ((changes & NODE_ONBOARDED) && !in->has_nil_device)
@@ -106,8 +114,7 @@ static struct uplink *make_uplink(struct node *n, const struct node_link *l,
                                                            .user_agent = n->user_agent,
                                                            .serial = n->serial,
                                                            .soft_serial = n->soft_serial});
-    const bool is_onboarding = o->uses_onboarding && !n->identity.tls;
-    uplink_set_tls(u, is_onboarding ? n->onboarding.tls : n->identity.tls);
+    uplink_set_tls(u, tls_of(n, o->uses_onboarding));
     return u;
 }
 
@@ -120,6 +127,7 @@ int node_link_new(struct node *n, const struct node_link_options *o, struct node
     l->metrics = uplink_metrics_new();
     l->uplink = make_uplink(n, l, o);
     in->has_nil_device = o->has_nil_device;
+    in->uses_onboarding = o->uses_onboarding;
     in->own_interval_s = o->metrics_interval_s;
     in->watch.on_change = on_change;
     /* What is known is in force at once, not at the end of the turn. */

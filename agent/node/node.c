@@ -111,6 +111,7 @@ static void on_network(void *arg, struct str key, const struct json *value)
         return;
     uplink_ports_unref(n->ports);
     n->ports = ports;
+    node_take_proxy_certs(n, value);
     n->network_state = (enum node_network_state) json_get_int(value, STR("State"), 0);
     node_changed(n, NODE_NETWORK);
 }

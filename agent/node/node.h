@@ -172,6 +172,11 @@ int node_open_envelope(struct node *n, struct str body, struct buf *to, enum upl
 /* By the device's own key, or the onboarding one. */
 int node_seal_envelope(struct node *n, bool is_registration, struct str payload, struct buf *to);
 
+/* Those of proxies that look into TLS, as the ports of a DeviceNetworkStatus have them, become
+ * anchors of n->identity.tls. The node does so with what nim publishes, nim before it tests that.
+ */
+void node_take_proxy_certs(struct node *n, const struct json *status);
+
 /* ---- the rest ---------------------------------------------------------------------------------
  */
 

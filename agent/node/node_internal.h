@@ -20,7 +20,8 @@ struct node_internal {
     struct subscription *items, *network, *onboarding;
     struct publication *leds;
     enum node_led led;
-    struct node_certs *certs; /* NULL: none are known */
+    struct node_certs *certs;                /* NULL: none are known */
+    unsigned char proxy_certs[SHA256_BYTES]; /* of those in force; zero: there are none */
     struct loop_deferred deferred;
     unsigned pending; /* bits of enum node_change that watches have yet to hear of */
     struct list dispatching;
@@ -39,3 +40,5 @@ int node_file_write_mode(struct node *n, enum node_directory d, struct str name,
 /* What of the config directory says who we are. On failure *ret_what names the file. */
 int node_identities_load(struct node *n, const char **ret_what);
 void node_identity_done(struct node_identity *i);
+/* From now on they believe these. */
+int node_identities_trust(struct node *n, struct uplink_trust *trust);

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """nim on real interfaces against a real server: the ports of a device in a network namespace, without any rule that routes by source
 address. Needs root; without it these tests fail and say so."""
+import base64
 import contextlib
 import json
 import pathlib
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -13,7 +15,7 @@ import time
 
 from fleet import Site
 from seth import Server, binary, wait_until
-from test_controllerconn import ADDRESS, NAME, Dns, Net, Proxy
+from test_controllerconn import ADDRESS, NAME, Authority, Dns, Net, Proxy
 
 SECONDS = 60
 TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/nim_tool")
@@ -237,9 +239,8 @@ def test_traffic_moves_when_the_cheap_port_is_cut_and_returns(server):
         counts = {p: next(u for name, u in metrics[p]["URLCounters"].items() if name.endswith("/config")) for p in ("eth0", "wwan0")}
         assert [(u["SentMsgCount"], u["RecvMsgCount"]) for u in counts.values()] == [(8, 8), (7, 7)], counts
         # nim's own: pings over both, nothing but pings. Sources are those of the ports: the interfaces were bound.
-        w.wait(lambda: w.metrics()["wwan0"]["URLCounters"][PING]["SentMsgCount"] >= 1, "nim's metrics")
-        own = w.metrics()
-        assert own["eth0"]["SuccessCount"] >= 2 and set(own["eth0"]["URLCounters"]) == {PING}, own
+        w.wait(lambda: w.metrics()["wwan0"]["URLCounters"][PING]["SentMsgCount"] >= 1 and w.metrics()["eth0"]["SuccessCount"] >= 2, "nim's metrics")
+        assert set(w.metrics()["eth0"]["URLCounters"]) == {PING}, w.metrics()
         assert {"10.200.1.2", "10.200.2.2"} == set(w.relay.peers), w.relay.peers
 
 
@@ -310,6 +311,41 @@ def test_a_network_that_has_its_own_proxy_script(server):
             with contextlib.suppress(OSError):
                 web.shutdown(socket.SHUT_RDWR)
             web.close()
+
+
+def test_a_proxy_that_looks_into_tls(server):
+    """Whoever is at the controller's address shows a certificate of its own: believed only where a port names its authority."""
+    authority = Authority("curious proxy")
+    with World(server, dpc(ETH)) as w:
+        w.wait_state(SUCCESS, "override")
+        w.relay.close()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        for name, text in zip(("cert", "key"), authority.issue("c", [NAME])):
+            w.write(name, text)
+        context.load_cert_chain(w.root / "cert", w.root / "key")
+        listener = w.net.listen(w.net.controller, (ADDRESS, 443))
+
+        def serve():
+            while True:
+                try:
+                    client = listener.accept()[0]
+                except OSError:
+                    return
+                with contextlib.suppress(OSError), context.wrap_socket(client, server_side=True) as c:
+                    c.recv(4096)
+                    c.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        threading.Thread(target=serve, daemon=True).start()
+        try:
+            w.wait(lambda: w.has_error("eth0") and "certificate" in w.port("eth0")["LastError"], "the stranger to be refused")
+            known = {**ETH, "pubsub-large-ProxyCertPEM": [base64.b64encode(authority.pem().encode()).decode()]}
+            w.ok(dpc=dpc(known, Key="zedagent", at="2026-01-01T00:00:00Z"))
+            w.wait_state(SUCCESS, "zedagent")
+            assert w.ask(poll=True)["http"] == 200, "other services believe it, too"
+        finally:
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
 
 # ---- configurations that come and go

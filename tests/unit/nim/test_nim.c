@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "controllerconn/uplink.h"
 #include "device.h"
 #include "test.h"
@@ -429,6 +430,33 @@ TEST(a_local_operator_console_is_asked_first_behind_an_air_gap)
     w.is_deaf[0] = true;
     pass(&w, 310);
     assert_seen(&w, "10.0.0.1@loc 10.0.0.1 ");
+    done(&w);
+}
+
+TEST(certificates_of_a_proxy_are_anchors_while_a_port_names_them)
+{
+    struct world w;
+    struct arena *a;
+    init(&w);
+    a = w.device.arena;
+    add_interface(&w, "eth0", "10.0.0.1");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ true);
+    publish(&w, 0, ONE("zedagent", "eth0", ""));
+    CLEANUP(uplink_tls_unrefp)
+    struct uplink_tls *plain = uplink_tls_ref(w.device.node->identity.tls);
+    const struct str pem =
+        base64_encode(a, pki_cert_pem(a, w.device.authority.cert), BASE64_STANDARD);
+    publish(&w, 0,
+            arena_printf(a, ONE("zedagent", "eth0", ",\"pubsub-large-ProxyCertPEM\":[\"%.*s\"]"),
+                         STR_ARG(pem))
+                .p);
+    CLEANUP(uplink_tls_unrefp)
+    struct uplink_tls *more = uplink_tls_ref(w.device.node->identity.tls);
+    assert_ptr_not_equal(plain, more);
+    /* What is none adds nothing, and the others are gone. */
+    publish(&w, 0, ONE("zedagent", "eth0", ",\"pubsub-large-ProxyCertPEM\":[\"bm9uZQ==\"]"));
+    assert_ptr_not_equal(w.device.node->identity.tls, more);
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_SUCCESS);
     done(&w);
 }
 
