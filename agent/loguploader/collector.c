@@ -128,10 +128,23 @@ static void count_packed(struct collector *c, const struct logfile *f,
     collector_metrics_changed(c);
 }
 
+/* A file of an earlier life may be all that knows its last id. */
+static int remember_id(void *arg, const struct logfile *f, uint64_t last_msgid)
+{
+    struct collector *c = arg;
+    struct collector_stream *s = collector_stream_of(c, &f->app);
+    if (last_msgid < s->next_msgid)
+        return 0;
+    s->next_msgid = last_msgid + 1;
+    return collector_state_save(c);
+}
+
 static int pack_raw(struct collector *c, const struct logfile *f, bool is_checked,
                     struct pack_result *ret)
 {
     struct pack p = pack_of(c);
+    p.on_commit = remember_id;
+    p.arg = c;
     int r = pack_file(&p, f, is_checked, ret);
     if (r < 0) {
         c->is_unfinished = true;
@@ -167,8 +180,6 @@ static void recover_raw(struct collector *c, const struct pack *p, struct pack_r
         (void) logfiles_move(c->root, LOG_COLLECT, LOG_FAILED, logfile_raw_name(a, &raw->file),
                              p->syncs);
     }
-    struct collector_stream *s = collector_stream_of(c, &raw->file.app);
-    s->next_msgid = MAX(s->next_msgid, packed.last_msgid + 1);
 }
 
 /* What an earlier life, or an attempt without success, has left. */

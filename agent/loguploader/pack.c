@@ -194,6 +194,8 @@ static int commit(struct job *j)
     const struct pack *p = j->p;
     struct str done = arena_printf(j->arena, DONE "%.*s", STR_ARG(j->raw_name));
     int r = sync_directory(p, LOG_COLLECT);
+    if (r == 0 && p->on_commit)
+        r = p->on_commit(p->arg, &j->file, j->result->last_msgid);
     if (r == 0)
         r = move(p, logfiles_path(j->arena, p->root, LOG_COLLECT, j->raw_name),
                  logfiles_path(j->arena, p->root, LOG_COLLECT, done));

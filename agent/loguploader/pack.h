@@ -19,8 +19,10 @@ struct pack {
     const char *root;
     bool syncs;
     int64_t created_s; /* what the gzip header says */
-    /* For tests: before each change of the disk. */
-    void (*on_step)(void *arg);
+    /* Before the raw file's lines have another place, with what was read: who must remember
+     * something of them does it here, or refuses with a negative errno. NULL: nobody. */
+    int (*on_commit)(void *arg, const struct logfile *f, uint64_t last_msgid);
+    void (*on_step)(void *arg); /* for tests: before each change of the disk */
     void *arg;
 };
 

@@ -42,6 +42,7 @@ class Agent:
         self.root, self.network, self.words, self.process = root, network, words, None
 
     def start(self):
+        assert AGENT.exists(), f"{AGENT} is not built"
         command = [*self.network.inside(), str(AGENT), "run", *self.directories(), *self.words]
         with open(self.root / "agent.log", "ab") as log:
             self.process = subprocess.Popen(command, stderr=log)

@@ -168,6 +168,8 @@ TEST(lines_survive_and_message_ids_go_on)
     for (int life = 0; life < 6; life++) {
         struct death d = {&w, life * 30, 30, life % 2};
         assert_int_equal(logs_in_child(die_after_lines, &d), 9);
+        struct death silent = {.world = &w}; /* packs what there is, says nothing */
+        assert_int_equal(logs_in_child(die_after_lines, &silent), 9);
         if (life == 3) /* the uploader has been there */
             logs_collect(&w.logs, LOG_DEV_UPLOAD, true, &device);
     }
