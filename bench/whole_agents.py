@@ -20,7 +20,7 @@ CONFIG_P99_MS = 100
 # Of the fleet alone: glibc's takes a quarter of its CPU when thousands of devices have left the heap in pieces.
 ALLOCATOR = "libjemalloc.so.2"
 # Devices that start in a second: a start is a dozen requests and as many writes of objects.
-STARTS_PER_SECOND = 25
+STARTS_PER_SECOND = 20
 WARM_UP_S = 60  # until the first reports are over and everybody is within his cadence
 
 

@@ -210,7 +210,9 @@ static int make_shards(struct run *r)
                                               .arg = r};
         const int made = fleet_shard_new(&o, &r->shards[i]);
         if (made < 0) {
-            fprintf(stderr, "seth-fleet: cannot start: %s\n", strerror(-made));
+            fprintf(stderr, "seth-fleet: cannot start: %s\n",
+                    made == -EINVAL ? "--root-certificate holds no certificate, or a damaged one"
+                                    : strerror(-made));
             return made;
         }
         r->n_shards++;
@@ -275,6 +277,7 @@ static int conclude(struct run *r)
 
 static void clean_up(struct run *r)
 {
+    loop_settle(r->loop); /* a sample may have come late */
     for (size_t i = 0; i < r->n_shards; i++)
         fleet_shard_free(r->shards[i]);
     loop_timer_free(r->ticker);
@@ -303,6 +306,10 @@ int fleet_run(const struct fleet_settings *s)
             begin(r);
             loop_run(r->loop);
             code = conclude(r);
+        } else {
+            r->is_ending = true;
+            for (size_t i = 0; i < r->n_shards; i++)
+                fleet_shard_end(r->shards[i]);
         }
     }
     clean_up(r);
