@@ -176,6 +176,7 @@ struct application {
 
 struct metadata;
 struct input;
+struct scan;
 
 struct apps {
     struct node *node;
@@ -197,7 +198,8 @@ struct apps {
     int64_t sweep_us;      /* monotonic; 0: not yet decided */
     bool is_swept, is_network_swept;
     struct loop_timer *metrics_timer;
-    int64_t disks_us; /* monotonic time of the last look at volumes */
+    int64_t disks_us;  /* monotonic time of the last look at volumes */
+    struct scan *scan; /* of volumes, under way */
     struct metadata *metadata;
 };
 
@@ -270,6 +272,8 @@ enum sw_state volume_sw_state(const struct apps *a, const struct volume *v);
 const struct trouble *volume_trouble(const struct apps *a, const struct volume *v);
 int volume_format(const struct apps *a, const struct volume *v);
 int volume_percent(const struct apps *a, const struct volume *v);
+/* Its path once it is there, or where nothing is on disk its id; "" before. */
+struct str volume_location(struct arena *arena, const struct apps *a, const struct volume *v);
 /* uuid#generation of anything that names VolumeID and its counters. */
 struct str volume_key(struct arena *arena, const struct json *names_it);
 void volume_free(struct volume *v);
@@ -351,7 +355,7 @@ void application_close_network(struct application *p);
 void network_on_instance(void *arg, struct str id, struct str error);
 void network_on_app(void *arg, struct str id, struct str error);
 
-/* ---- status.c, metrics.c, metadata.c ------------------------------------------------------- */
+/* ---- status.c, metrics.c, disks.c, metadata.c ---------------------------------------------- */
 
 void status_publish_app(struct application *p);
 void status_unpublish_app(struct application *p);
@@ -362,6 +366,12 @@ void metrics_hurry(struct apps *a);
 void metrics_stop(struct apps *a);
 /* At once, for tests. */
 void metrics_publish(struct apps *a);
+
+/* Begins when it is time; the answer is published later. */
+void disks_scan(struct apps *a);
+void disks_stop(struct apps *a);
+/* Of a path, as EVE makes keys of paths. */
+struct str disks_key(struct arena *arena, struct str path);
 
 int metadata_new(struct apps *a, struct metadata **ret);
 void metadata_free(struct metadata *m);

@@ -189,6 +189,7 @@ void metrics_publish(struct apps *a)
     if (!a->node->is_simulated)
         publish_host(arena, a, now_us);
     publish_ports(arena, a);
+    disks_scan(a);
     LIST_FOR_EACH (&a->applications, item)
         publish_app(arena, CONTAINER_OF(item, struct application, link), now_us);
     LIST_FOR_EACH (&a->networks, item) {
@@ -227,5 +228,6 @@ void metrics_hurry(struct apps *a)
 
 void metrics_stop(struct apps *a)
 {
+    disks_stop(a);
     loop_timer_free(a->metrics_timer);
 }

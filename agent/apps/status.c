@@ -46,8 +46,7 @@ static struct json volume_status(struct arena *arena, const struct application *
     put_copy(arena, &o, config, "LocalGenerationCounter");
     put_str(arena, &o, "AppUUID", str_of(p->id));
     put_int(arena, &o, "State", v ? volume_sw_state(p->apps, v) : SW_INITIAL);
-    put_str(arena, &o, "ActiveFileLocation",
-            v && v->state == RUNTIME_CREATED_VOLUME ? str_of(v->id) : STR(""));
+    put_str(arena, &o, "ActiveFileLocation", volume_location(arena, p->apps, v));
     put_int(arena, &o, "ContentFormat", v ? volume_format(p->apps, v) : 0);
     put_copy(arena, &o, of_volume, "ReadOnly");
     put_copy(arena, &o, of_volume, "DisplayName");
@@ -160,7 +159,7 @@ static struct json disk_list(struct arena *arena, const struct application *p)
             topics_get(arena, p->apps, IN_VOLUME, str_of(p->volumes[i].key));
         struct json o = json_object();
         put_str(arena, &o, "VolumeKey", str_of(p->volumes[i].key));
-        put_str(arena, &o, "FileLocation", str_of(v ? v->id : ""));
+        put_str(arena, &o, "FileLocation", volume_location(arena, p->apps, v));
         put_copy(arena, &o, config, "ReadOnly");
         put_copy(arena, &o, config, "DisplayName");
         put_copy(arena, &o, config, "CustomMeta");

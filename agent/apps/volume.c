@@ -136,6 +136,14 @@ int volume_format(const struct apps *a, const struct volume *v)
     return c && c->format ? c->format : v->content ? FORMAT_CONTAINER : FORMAT_RAW;
 }
 
+struct str volume_location(struct arena *arena, const struct apps *a, const struct volume *v)
+{
+    if (!v || v->state != RUNTIME_CREATED_VOLUME)
+        return STR("");
+    struct str path = runtime_volume_path(a->runtime, arena, str_of(v->id));
+    return path.p ? path : str_of(v->id);
+}
+
 enum { SUB_INITIAL, SUB_PREPARING, SUB_PREPARED, SUB_CREATED };
 
 static uint64_t fingerprint(const struct apps *a, const struct volume *v)
@@ -176,7 +184,7 @@ static void publish(struct apps *a, struct volume *v)
     put_int(arena, &o, "Progress", volume_percent(a, v));
     put_int(arena, &o, "TotalSize", size);
     put_int(arena, &o, "CurrentSize", is_there ? size : 0);
-    put_str(arena, &o, "FileLocation", is_there ? str_of(v->id) : STR(""));
+    put_str(arena, &o, "FileLocation", volume_location(arena, a, v));
     put_time(arena, &o, "CreateTime", v->created_us);
     put_int(arena, &o, "ContentFormat", volume_format(a, v));
     put_time(arena, &o, "LastUse", v->created_us);
@@ -222,7 +230,10 @@ static bool is_used(const struct apps *a, const struct volume *v)
 static void forget(struct apps *a, struct volume *v)
 {
     if (v->state == RUNTIME_INVALID) {
+        ARENA_AUTO arena = arena_new_with(256);
+        struct str path = runtime_volume_path(a->runtime, arena, str_of(v->id));
         topics_unpublish(a, OUT_VOLUME, str_of(v->key));
+        topics_unpublish(a, OUT_APP_DISK, disks_key(arena, path.p ? path : STR("")));
         volume_free(v);
         apps_reconcile_soon(a); /* its content may go, too */
         return;

@@ -172,6 +172,12 @@ static void process_halt(void *machine, struct runtime_object *instance, bool at
     tenant_halt(tenant_of(machine, instance), at_once);
 }
 
+static struct str process_volume_path(void *machine, struct arena *a, struct str id)
+{
+    const struct process *p = machine;
+    return arena_printf(a, "%s/%.*s/" CONTENT_ROOT, p->volumes, STR_ARG(id));
+}
+
 static int process_metrics(void *machine, struct runtime_object *instance,
                            struct runtime_metrics *ret)
 {
@@ -259,6 +265,7 @@ static const struct runtime_machine process_functions = {
     .cancel = process_cancel,
     .remove = process_remove,
     .metrics = process_metrics,
+    .volume_path = process_volume_path,
     .forget = process_forget,
     .free = process_free,
 };

@@ -339,6 +339,11 @@ int runtime_metrics(struct runtime *r, struct str id, struct runtime_metrics *re
     return r->functions->metrics(r->machine, o, ret);
 }
 
+struct str runtime_volume_path(const struct runtime *r, struct arena *a, struct str id)
+{
+    return r->functions->volume_path ? r->functions->volume_path(r->machine, a, id) : STR_NONE;
+}
+
 void runtime_report(struct runtime_object *o)
 {
     struct runtime_status s;

@@ -7,8 +7,8 @@
  * Everything belongs to the loop's thread. Ids are chosen by the caller, usually UUIDs. */
 #pragma once
 
+#include "base/arena.h"
 #include "base/clock.h"
-#include "base/str.h"
 
 struct loop;
 struct runtime;
@@ -148,6 +148,9 @@ void runtime_each(const struct runtime *r, void (*fn)(void *arg, const struct ru
                   void *arg);
 /* -ENOENT; -ESRCH: it does not run. */
 int runtime_metrics(struct runtime *r, struct str id, struct runtime_metrics *ret);
+/* Where the tree of a volume is, in the arena; absent: nothing is on disk. Others may look at it,
+ * and must not trust what they find. */
+struct str runtime_volume_path(const struct runtime *r, struct arena *a, struct str id);
 /* Instances go on running. Work under way is waited for by the loop: call it before the loop ends.
  * NULL allowed. */
 void runtime_free(struct runtime *r);

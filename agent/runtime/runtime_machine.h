@@ -47,6 +47,8 @@ struct runtime_machine {
     /* Removes all there is of it. */
     void (*remove)(void *machine, struct runtime_object *o);
     int (*metrics)(void *machine, struct runtime_object *instance, struct runtime_metrics *ret);
+    /* Where the tree of a volume is, in the arena; NULL: nothing is on disk. */
+    struct str (*volume_path)(void *machine, struct arena *a, struct str id);
     /* The object's memory goes: so does of_machine. */
     void (*forget)(void *machine, struct runtime_object *o);
     void (*free)(void *machine);

@@ -290,6 +290,8 @@ def test_an_application_runs_writes_and_hands_over_its_kubeconfig():
         assert base64.b64decode(json.loads(path.read_text())["Data"]) == b"a" * 32768
         metric = a.until(lambda: (m := a.status(app, "DomainMetric")) and m["UsedMemory"] >= 0 and m, "no metrics")
         assert metric["Activated"] and (not limits_memory() or metric["AllocatedMB"] == 64), metric
+        disk = a.until(lambda: next((v for (topic, _), v in a.values.items() if topic == "AppDiskMetric"), None), "the disk is not measured")
+        assert disk["DiskPath"] == a.status(uuid_of("volumeweb") + "#0", "VolumeStatus")["FileLocation"] and disk["UsedBytes"] > 100000, disk
         # All of it goes again.
         for topic, key in (("AppInstanceConfig", app), ("VolumeConfig", uuid_of("volumeweb") + "#0"), ("ContentTreeConfig", uuid_of("contentweb")),
                            ("NetworkInstanceConfig", d.network)):
@@ -297,6 +299,7 @@ def test_an_application_runs_writes_and_hands_over_its_kubeconfig():
         a.gone("AppInstanceStatus", app)
         for topic, key in (("VolumeStatus", uuid_of("volumeweb") + "#0"), ("ContentTreeStatus", uuid_of("contentweb")), ("NetworkInstanceStatus", d.network)):
             a.gone(topic, key)
+        assert not [key for key in a.values if key[0] == "AppDiskMetric"]
         a.end()
         assert not d.namespaces() and not d.links() and not d.processes(), (d.namespaces(), d.links(), d.processes())
         assert not list((d.root / "persist/runtime/volumes").iterdir()) and not list((d.root / "persist/runtime/contents").iterdir())
