@@ -313,7 +313,7 @@ static int compare_lines(const void *a, const void *b)
     return str_cmp(*(const struct str *) a, *(const struct str *) b);
 }
 
-struct str site_end_state(struct site *s)
+struct str site_end_state(struct site *s, bool is_exact)
 {
     struct arena *a = s->device.arena;
     BUF_AUTO lines = {0}, all = {0};
@@ -322,9 +322,12 @@ struct str site_end_state(struct site *s)
     runtime_each(s->runtime, write_object, &lines);
     LIST_FOR_EACH (&s->apps->applications, item) {
         const struct application *p = CONTAINER_OF(item, struct application, link);
-        buf_printf(&lines, "%s: state %d restart %u purge %u version %s address %x number %d\n",
-                   p->id, application_sw_state(p), p->done_restart, p->done_purge, p->taken_version,
-                   p->n_adapters ? p->adapters[0].address : 0, p->number);
+        buf_printf(&lines, "%s: state %d restart %u purge %u version %s", p->id,
+                   application_sw_state(p), p->done_restart, p->done_purge, p->taken_version);
+        if (is_exact)
+            buf_printf(&lines, " address %x number %d", p->n_adapters ? p->adapters[0].address : 0,
+                       p->number);
+        buf_append_char(&lines, '\n');
     }
     rest = buf_str(&lines);
     while (str_split(&rest, '\n', &line) && n < N_ELEMENTS(sorted))

@@ -69,5 +69,6 @@ size_t site_count(struct site *s, enum apps_out which);
 /* Objects of the runtime. */
 size_t site_objects(struct site *s);
 enum runtime_state site_runtime_state(struct site *s, enum runtime_kind kind, const char *id);
-/* Everything that matters in the end, as text. */
-struct str site_end_state(struct site *s);
+/* Everything that matters in the end, as text; is_exact: with what follows from the way there
+ * (numbers, addresses). */
+struct str site_end_state(struct site *s, bool is_exact);
