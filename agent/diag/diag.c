@@ -199,6 +199,7 @@ static int begin(struct diag *d)
     if (r == 0)
         r = node_link_new(n,
                           &(struct node_link_options){.agent = STR("diag"),
+                                                      .publishes_no_metrics = !d->options.runs_forever,
                                                       .uses_onboarding = true,
                                                       .has_nil_device = true,
                                                       .metrics_interval_s = METRICS_S},
@@ -224,7 +225,7 @@ int diag_new(struct node *n, const struct diag_options *o, struct diag **ret)
         return r;
     }
     d->is_due = true;
-    if (!o->runs_forever)
+    if (!d->options.runs_forever)
         loop_timer_start(d->timer, DIAG_FIRST_WAIT_MS, 0);
     *ret = d;
     return 0;

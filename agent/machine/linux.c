@@ -38,7 +38,7 @@ static int linux_restart(struct machine *machine, enum machine_restart how, stru
 {
     struct machine_linux *m = machine_linux_of(machine);
     if (!m->restarts)
-        return -EPERM;
+        return m->on_restart ? m->on_restart(m->arg, how, reason) : -EPERM;
     bool is_reboot = how == MACHINE_REBOOT;
     log_warning(is_reboot ? "restarting the machine" : "powering off the machine",
                 LOG_STR("reason", reason));
@@ -88,6 +88,8 @@ int machine_linux_new(const struct machine_linux_options *o, struct machine **re
     m->changes_network = o->changes_network;
     m->changes_hostname = o->changes_hostname;
     m->restarts = o->restarts;
+    m->on_restart = o->on_restart;
+    m->arg = o->arg;
     m->netlink_fd = m->inotify_fd = -1;
     list_init(&m->ports);
     *ret = &m->machine;

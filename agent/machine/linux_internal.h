@@ -19,6 +19,8 @@ struct machine_linux {
     char **mounts;
     size_t n_mounts;
     bool changes_network, changes_hostname, restarts;
+    int (*on_restart)(void *arg, enum machine_restart how, struct str reason);
+    void *arg;
 
     struct list ports; /* struct linux_port: what apply_port() was told */
 

@@ -162,7 +162,10 @@ struct machine_linux_options {
     size_t n_mounts;
     bool changes_network;  /* addresses are set, dhcpcd or udhcpc is run */
     bool changes_hostname; /* otherwise -EPERM */
-    bool restarts;         /* otherwise -EPERM */
+    bool restarts;         /* otherwise the owner is asked, or -EPERM */
+    /* For a machine that must not restart: the owner does what comes near. NULL: -EPERM. */
+    int (*on_restart)(void *arg, enum machine_restart how, struct str reason);
+    void *arg;
 };
 int machine_linux_new(const struct machine_linux_options *o, struct machine **ret);
 

@@ -36,7 +36,10 @@ const struct option_spec run_options[] = {
      "takes root",
      0, 0, 0},
     {"restarts", OPTION_TEXT, "refuse",
-     "allow: the machine reboots and powers off when the controller says so; refuse", 0, 0, 0},
+     "allow: the machine reboots and powers off when the controller says so; refuse: a reboot is "
+     "one "
+     "of the agent and its applications",
+     0, 0, 0},
     {"hostname", OPTION_TEXT, "keep", "set: the machine is named by its UUID; keep", 0, 0, 0},
     {"syslog", OPTION_TEXT, "", "a socket to be made, as /dev/log, whose lines are uploaded", 0, 0,
      0},
@@ -51,6 +54,7 @@ struct run {
     struct loop_timer *watchdog, *trim;
     pthread_t thread; /* of the loop */
     bool is_within_tap;
+    bool begins_again; /* instead of a machine that must not restart */
 };
 
 /* ---- options ----------------------------------------------------------------------------------
@@ -202,6 +206,24 @@ static void start_timers(struct run *r)
         loop_timer_start(r->watchdog, 0, notify_watchdog_ms());
 }
 
+static int on_restart(void *arg, enum machine_restart how, struct str reason)
+{
+    struct run *r = arg;
+    if (how != MACHINE_REBOOT)
+        return -EPERM;
+    log_warning("the agent restarts instead of the machine", LOG_STR("reason", reason));
+    r->begins_again = true;
+    agent_end(&r->agent, EXIT_SUCCESS);
+    return 0;
+}
+
+/* As a new process, with nothing left over but files. */
+static void begin_again(const struct options *o)
+{
+    execv("/proc/self/exe", o->argv);
+    log_error("the agent cannot be started again", LOG_ERRNO(-errno));
+}
+
 static int run_box(struct run *r, const struct box_options *options)
 {
     char *error = NULL;
@@ -228,7 +250,7 @@ static int run_box(struct run *r, const struct box_options *options)
 int run_command(const struct options *o)
 {
     struct run r = {0};
-    struct machine_linux_options machine = {0};
+    struct machine_linux_options machine = {.on_restart = on_restart, .arg = &r};
     struct box_options box = {.make_arg = &r, .starts_with_machine = true};
     bool simulates = false;
     if (choose_services(o, &box.services) < 0 || choose_networks(o, &box.makes_networks) < 0 ||
@@ -246,5 +268,7 @@ int run_command(const struct options *o)
     box.node = agent_node_options(&r.agent);
     int exit_code = run_box(&r, &box);
     (void) agent_done(&r.agent);
+    if (r.begins_again)
+        begin_again(o);
     return exit_code;
 }

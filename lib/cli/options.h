@@ -26,6 +26,7 @@ struct program;
 
 struct options {
     const struct program *program;
+    char **argv;                     /* of the whole program */
     const struct option_spec *specs; /* ends with an entry without a name */
     const char **values;             /* one per spec, in the arena; NULL: not set and no default */
     bool *is_given;                  /* by the layer that is being read */

@@ -44,6 +44,7 @@ int program_main(const struct program *p, int argc, char **argv)
         struct str usage =
             arena_printf(a, "%s %s [options]%s\n\n%s", p->name, c->name, c->arguments, c->help);
         int r = options_parse(a, p, c->options, usage.p, argc - 2, argv + 2, &options);
+        options.argv = argv;
         return r != 0 ? (r < 0 ? EXIT_FAILURE : EXIT_SUCCESS) : c->run(&options);
     }
     fprintf(stderr, "%s: unknown command '%s'\n\n", p->name, argv[1]);

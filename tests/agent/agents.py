@@ -39,13 +39,13 @@ class Agent:
     """The process and its directories."""
 
     def __init__(self, root, network, words=()):
-        self.root, self.network, self.words, self.process = root, network, words, None
+        self.root, self.network, self.words, self.environment, self.process = root, network, words, {}, None
 
     def start(self):
         assert AGENT.exists(), f"{AGENT} is not built"
         command = [*self.network.inside(), str(AGENT), "run", *self.directories(), *self.words]
         with open(self.root / "agent.log", "ab") as log:
-            self.process = subprocess.Popen(command, stderr=log)
+            self.process = subprocess.Popen(command, stderr=log, env={**os.environ, **self.environment})
 
     def directories(self):
         return [w for d in ("config", "persist", "run") for w in (f"--{d}-dir", str(self.root / d))]
