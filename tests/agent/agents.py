@@ -119,5 +119,7 @@ class Place:
     def read(self, stream, **query):
         return self.site.read(types.SimpleNamespace(uuid=self.uuid()), stream, **query)
 
-    def post(self, plural, name, spec, **metadata):
-        return self.server.ok("POST", self.site.path(plural), {"metadata": {"name": name, **metadata}, "spec": spec})
+    def post(self, kind, name, spec):
+        """An object of ours."""
+        return self.server.ok("POST", self.site.path(f"{kind.lower()}s"), {"apiVersion": "eve.lfedge.org/v1beta1", "kind": kind,
+                                                                          "metadata": {"name": name}, "spec": spec})
