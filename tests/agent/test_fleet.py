@@ -258,8 +258,10 @@ def test_a_day_without_the_server():
                 raise AssertionError(f"{e}\nlines there, missing, which: {list(missing())}") from None
             f.wait(lambda: running(s, site) == 2 * n, "all applications to run")
             report = f.end()
-        # Cut off while it ended, refused while it was away, asked to wait when it had just come back: nothing else.
-        assert set(report["total"]["errors_by_kind"]) <= {"refused", "connection", "http-503"}, report["total"]["errors_by_kind"]
+        # While it is away it refuses. Besides that a device may be cut off when it ends, asked to wait when it is back, or find its time over, which passes
+        # so fast here.
+        kinds = dict(report["total"]["errors_by_kind"])
+        assert kinds.pop("refused") > n and sum(kinds.values()) <= n and not any(kind.startswith("http-4") for kind in kinds), kinds
         assert report["info"]["dropped"] == 0 and report["info"]["waiting"] <= 20 * n, report["info"]
         assert report["logs"]["device_lines_refused"] == 0 and report["devices"]["running"] == n, report
         usual, first = max(rows(report, steady_begin, down)), rows(report, back, watched)
