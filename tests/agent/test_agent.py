@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """seth-agent as a program: its commands, and a whole device under one roof."""
 import json
+import os
+import re
 import socket
 import subprocess
 import tempfile
 
 from agents import AGENT, SECONDS, Place
-from seth import wait_until
+from seth import KUBECTLS, TOP, binary, wait_until
 
 
 def agent(*words, check=True):
@@ -79,3 +81,20 @@ def test_diag_beside_a_running_agent():
         assert json.loads(done.stdout), done.stdout
         text = place.agent.command("diag")
         assert text.returncode == 0 and "eth0" in text.stdout, text
+
+
+def commands():
+    text = (TOP / "docs/AGENT.md").read_text()
+    part = re.search(r"<!-- commands -->(.*?)<!-- /commands -->", text, re.S).group(1)
+    return "\n".join(re.findall(r"```sh\n(.*?)```", part, re.S))
+
+
+def test_the_commands_of_the_page():
+    with Place() as place, tempfile.TemporaryDirectory() as d:
+        script = "\n".join([f"seth() {{ {binary()} \"$@\"; }}", f"seth-agent() {{ {' '.join(place.network.inside())} {AGENT} \"$@\"; }}", "set -m",
+                            commands(), "kill %1; wait %1 || true"])
+        environment = {**os.environ, "DATA_DIR": str(place.server.dir), "ADDRESS": place.network.ours, "DEVICE_PORT": str(place.server.device_port),
+                       "KUBECONFIG": place.server.kubeconfig, "HOME": d, "PATH": f"{KUBECTLS['new'].parent}:{os.environ['PATH']}"}
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=d, env=environment, capture_output=True, text=True, timeout=2 * SECONDS)
+        assert done.returncode == 0 and "eth0" in done.stdout, done
+        assert place.server.ok("GET", "/apis/eve.lfedge.org/v1beta1/namespaces/default/devices")["items"]
