@@ -93,15 +93,19 @@ static void show(struct diag *d)
 
 /* ---- when ----------------------------------------------------------------------------------- */
 
+static bool has_heard(const struct diag *d, size_t topic)
+{
+    size_t position = 0;
+    struct str key, text;
+    return subscription_next(d->topics[topic], &position, &key, &text);
+}
+
 static bool is_ready(const struct diag *d)
 {
     if (d->has_waited)
         return true;
-    size_t position = 0, other = 0;
-    struct str key, text;
-    return d->node->has_items && d->node->ports &&
-           subscription_next(d->topics[DIAG_LED], &position, &key, &text) &&
-           subscription_next(d->topics[DIAG_PORT_CONFIGS], &other, &key, &text);
+    return d->node->has_items && d->node->ports && has_heard(d, DIAG_LED) &&
+           has_heard(d, DIAG_NETWORK) && has_heard(d, DIAG_PORT_CONFIGS);
 }
 
 static void begin_report(struct diag *d)
@@ -197,13 +201,14 @@ static int begin(struct diag *d)
     const struct uplink_tls_options plain = {.trust = n->trust};
     int r = uplink_tls_new(&plain, &d->plain_tls);
     if (r == 0)
-        r = node_link_new(n,
-                          &(struct node_link_options){.agent = STR("diag"),
-                                                      .publishes_no_metrics = !d->options.runs_forever,
-                                                      .uses_onboarding = true,
-                                                      .has_nil_device = true,
-                                                      .metrics_interval_s = METRICS_S},
-                          &d->link);
+        r = node_link_new(
+            n,
+            &(struct node_link_options){.agent = STR("diag"),
+                                        .publishes_no_metrics = !d->options.runs_forever,
+                                        .uses_onboarding = true,
+                                        .has_nil_device = true,
+                                        .metrics_interval_s = METRICS_S},
+            &d->link);
     for (size_t i = 0; r == 0 && i < DIAG_TOPICS; i++)
         r = subscription_new(n->pubsub, &topic_names[i], &handlers, d, &d->topics[i]);
     return r;
