@@ -16,49 +16,28 @@
  * {"event":"signed","envelope":"base64"}, {"event":"tpm","name":"base64"},
  * {"event":"restart","reason":".."}, {"event":"error","words":".."}. It ends with standard input,
  * or when the machine restarts. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "attest/attest.h"
-#include "base/alloc.h"
 #include "base/base64.h"
 #include "base/log.h"
 #include "loop/loop.h"
 #include "machine/machine.h"
 #include "nodeagent/nodeagent.h"
+#include "tool.h"
+#include "tool_node.h"
 #include "zedagent/zedagent.h"
-
-#define READ_BYTES ((size_t) 64 * 1024)
 
 struct tool {
     struct machine machine;
-    struct loop *loop;
-    struct clock_scaled clock;
-    struct loop_fd *input;
-    struct buf pending;
-    struct node *node;
+    struct tool_node own;
     struct zedagent *zedagent;
     struct nodeagent *nodeagent;
     struct node_keys *keys;
     struct attest *attest;
     struct publication *network, *apps;
 };
-
-static void say(const char *event, const char *name, struct str text)
-{
-    BUF_AUTO line = {0};
-    buf_printf(&line, "{\"event\":\"%s\",\"%s\":", event, name);
-    json_write_str(&line, text);
-    (void) printf("%s}\n", line.p);
-    (void) fflush(stdout);
-}
-
-static void say_error(int r)
-{
-    say("error", "words", str_of(log_errno_text(r)));
-}
 
 /* ---- the machine --------------------------------------------------------------------------- */
 
@@ -78,8 +57,8 @@ static int identity(struct machine *m, struct arena *a, struct machine_identity 
 static int restart(struct machine *m, enum machine_restart how, struct str reason)
 {
     struct tool *t = CONTAINER_OF(m, struct tool, machine);
-    say(how == MACHINE_REBOOT ? "restart" : "poweroff", "reason", reason);
-    loop_stop(t->loop);
+    tool_say_event(how == MACHINE_REBOOT ? "restart" : "poweroff", "reason", reason);
+    loop_stop(t->own.loop);
     return 0;
 }
 
@@ -91,13 +70,14 @@ static const struct machine_functions functions = {
 static void say_bytes(struct arena *a, const char *event, const char *name, int r, struct str bytes)
 {
     if (r < 0)
-        say_error(r);
+        tool_say_error(r);
     else
-        say(event, name, base64_encode(a, bytes, BASE64_STANDARD));
+        tool_say_event(event, name, base64_encode(a, bytes, BASE64_STANDARD));
 }
 
-static void run_command(struct tool *t, struct arena *a, const struct json *v)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
+    struct tool *t = arg;
     const struct json *network = json_get(v, STR("network")), *app = json_get(v, STR("app"));
     const struct json *block = json_get(v, STR("open"));
     const struct str words = json_get_str(v, STR("sign"));
@@ -115,25 +95,7 @@ static void run_command(struct tool *t, struct arena *a, const struct json *v)
     else
         say_bytes(a, "tpm", "name", node_keys_world.tpm_keys(t->keys, a, &keys), keys.aik_name);
     if (r < 0)
-        say_error(r);
-}
-
-static void on_input(void *arg, unsigned ready)
-{
-    struct tool *t = arg;
-    (void) ready;
-    const ssize_t n = read(STDIN_FILENO, buf_reserve(&t->pending, READ_BYTES), READ_BYTES);
-    if (n <= 0) {
-        loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        run_command(t, a, json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end)));
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+        tool_say_error(r);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -142,36 +104,28 @@ static int start_services(struct tool *t, const char *tcti)
 {
     const struct pubsub_name network = {.agent = STR("nim"), .topic = STR("DeviceNetworkStatus")};
     const struct pubsub_name apps = {.agent = STR("zedmanager"), .topic = STR("AppInstanceStatus")};
-    int r = publication_new(t->node->pubsub, &network, &t->network);
+    int r = publication_new(t->own.node->pubsub, &network, &t->network);
     if (r == 0)
-        r = publication_new(t->node->pubsub, &apps, &t->apps);
+        r = publication_new(t->own.node->pubsub, &apps, &t->apps);
     if (r == 0)
-        r = nodeagent_new(t->node, &t->nodeagent);
+        r = nodeagent_new(t->own.node, &t->nodeagent);
     if (r == 0)
-        r = zedagent_new(t->node, &(struct zedagent_options){0}, &t->zedagent);
+        r = zedagent_new(t->own.node, &(struct zedagent_options){0}, &t->zedagent);
     if (r == 0)
-        r = node_keys_new(t->node, &(struct node_keys_options){.tcti = tcti}, &t->keys);
+        r = node_keys_new(t->own.node, &(struct node_keys_options){.tcti = tcti}, &t->keys);
     return r < 0 ? r
-                 : attest_new(t->zedagent, t->node, &(struct attest_options){t->keys}, &t->attest);
+                 : attest_new(t->zedagent, t->own.node, &(struct attest_options){t->keys},
+                              &t->attest);
 }
 
-static int start(struct tool *t, struct uplink_wire *wire, char **argv)
+static int start(struct tool *t, char **argv)
 {
-    char *error = NULL;
-    const struct node_options o = {.loop = t->loop,
-                                   .clock = &t->clock.clock,
-                                   .wire = wire,
-                                   .machine = &t->machine,
-                                   .directories = {argv[1], argv[2], argv[3]}};
-    int r = node_new(&o, &t->node, &error);
-    if (r < 0) {
-        say("error", "words", str_of(error));
-        mem_free(error);
+    int r = tool_node_start(&t->own, &t->machine, argv + 1);
+    if (r < 0)
         return r;
-    }
     r = start_services(t, argv[5]);
     if (r < 0)
-        say_error(r);
+        tool_say_error(r);
     return r;
 }
 
@@ -180,11 +134,10 @@ static void stop(struct tool *t)
     attest_free(t->attest);
     zedagent_free(t->zedagent);
     nodeagent_free(t->nodeagent);
-    loop_settle(t->loop);
+    loop_settle(t->own.loop);
     node_keys_free(t->keys);
     publication_free(t->network);
     publication_free(t->apps);
-    node_free(t->node);
 }
 
 int main(int argc, char **argv)
@@ -194,24 +147,14 @@ int main(int argc, char **argv)
         return 2;
     }
     struct tool t = {.machine = {&functions}};
-    const double speed = strtod(argv[4], NULL);
     log_set_level(LOG_DEBUG);
-    t.loop = loop_new();
-    clock_scaled_init(&t.clock, &clock_system);
-    clock_scaled_set_speed(&t.clock, speed);
-    loop_set_speed(t.loop, speed);
-    struct uplink_wire *wire = uplink_wire_new(t.loop, &t.clock.clock);
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
-    const int r = start(&t, wire, argv);
+    tool_node_init(&t.own, strtod(argv[4], NULL));
+    struct tool_lines *lines = tool_read_lines(t.own.loop, on_line, NULL, &t);
+    const int r = start(&t, argv);
     if (r == 0)
-        loop_run(t.loop);
+        loop_run(t.own.loop);
     stop(&t);
-    loop_fd_free(t.input, NULL, NULL);
-    loop_settle(t.loop);
-    uplink_wire_free(wire);
-    loop_settle(t.loop);
-    loop_free(t.loop);
-    buf_done(&t.pending);
+    tool_lines_free(lines);
+    tool_node_done(&t.own);
     return r < 0;
 }
