@@ -15,25 +15,20 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "loop/loop.h"
 #include "machine/machine.h"
 #include "report/report.h"
+#include "tool.h"
+#include "tool_node.h"
 #include "zedagent/zedagent.h"
 
-#define READ_BYTES ((size_t) 64 * 1024)
 #define MAX_TOPICS 32
 
 struct tool {
-    struct loop *loop;
-    struct clock_scaled clock;
+    struct tool_node own;
     struct machine *machine;
-    struct loop_fd *input;
-    struct buf pending;
-    struct node *node;
     struct zedagent *zedagent;
     struct report *report;
     struct {
@@ -43,22 +38,13 @@ struct tool {
     size_t n_topics;
 };
 
-static void say_error(struct str words)
-{
-    BUF_AUTO line = {0};
-    json_write_str(&line, words);
-    (void) printf("{\"event\":\"error\",\"words\":%s}\n", line.p);
-    (void) fflush(stdout);
-}
-
 static void say_counts(const struct tool *t)
 {
     const struct report_counts c = report_counts(t->report);
-    (void) printf("{\"event\":\"counts\",\"waiting\":%zu,\"delivered\":%llu,\"dropped\":%llu,"
-                  "\"metrics\":%llu,\"lost\":%llu}\n",
-                  c.waiting, (unsigned long long) c.delivered, (unsigned long long) c.dropped,
-                  (unsigned long long) c.metrics_sent, (unsigned long long) c.metrics_lost);
-    (void) fflush(stdout);
+    tool_say("{\"event\":\"counts\",\"waiting\":%zu,\"delivered\":%llu,\"dropped\":%llu,"
+             "\"metrics\":%llu,\"lost\":%llu}",
+             c.waiting, (unsigned long long) c.delivered, (unsigned long long) c.dropped,
+             (unsigned long long) c.metrics_sent, (unsigned long long) c.metrics_lost);
 }
 
 /* ---- commands ------------------------------------------------------------------------------- */
@@ -75,7 +61,7 @@ static struct publication *topic_of(struct tool *t, struct str name, bool is_per
     const struct pubsub_name topic = {.agent = str_sub(name, 0, (size_t) slash),
                                       .topic = str_from(name, (size_t) slash + 1),
                                       .is_persistent = is_persistent};
-    if (publication_new(t->node->pubsub, &topic, &p) < 0)
+    if (publication_new(t->own.node->pubsub, &topic, &p) < 0)
         return NULL;
     BUF_AUTO copy = {0};
     buf_append_str(&copy, name);
@@ -102,8 +88,10 @@ static int publish_usual(struct tool *t)
     return 0;
 }
 
-static void run_command(struct tool *t, const struct json *v)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
+    struct tool *t = arg;
+    (void) a;
     const struct str in = json_get_str(v, STR("publish")), out = json_get_str(v, STR("unpublish"));
     const struct str key = json_get_str(v, STR("key"));
     if (json_get(v, STR("counts"))) {
@@ -117,54 +105,29 @@ static void run_command(struct tool *t, const struct json *v)
         r = in.n ? publication_publish(p, key, json_get(v, STR("value")))
                  : publication_unpublish(p, key);
     if (r < 0)
-        say_error(str_of(log_errno_text(r)));
-}
-
-static void on_input(void *arg, unsigned ready)
-{
-    struct tool *t = arg;
-    (void) ready;
-    const ssize_t n = read(STDIN_FILENO, buf_reserve(&t->pending, READ_BYTES), READ_BYTES);
-    if (n <= 0) {
-        loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        run_command(t, json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end)));
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+        tool_say_error(r);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static int start(struct tool *t, struct uplink_wire *wire, char **argv)
+static int start(struct tool *t, char **argv)
 {
-    char *error = NULL;
     const char *mounts[] = {argv[2]};
-    const struct machine_linux_options machine = {
-        .loop = t->loop, .clock = &t->clock.clock, .root = "", .mounts = mounts, .n_mounts = 1};
+    const struct machine_linux_options machine = {.loop = t->own.loop,
+                                                  .clock = &t->own.clock.clock,
+                                                  .root = "",
+                                                  .mounts = mounts,
+                                                  .n_mounts = 1};
     int r = machine_linux_new(&machine, &t->machine);
+    if (r == 0)
+        r = tool_node_start(&t->own, t->machine, argv + 1);
     if (r < 0)
         return r;
-    const struct node_options o = {.loop = t->loop,
-                                   .clock = &t->clock.clock,
-                                   .wire = wire,
-                                   .machine = t->machine,
-                                   .directories = {argv[1], argv[2], argv[3]}};
-    r = node_new(&o, &t->node, &error);
-    if (r < 0) {
-        say_error(str_of(error));
-        mem_free(error);
-        return r;
-    }
     const struct zedagent_options zedagent = {0};
     r = publish_usual(t);
     if (r == 0)
-        r = zedagent_new(t->node, &zedagent, &t->zedagent);
-    return r < 0 ? r : report_new(t->zedagent, t->node, &t->report);
+        r = zedagent_new(t->own.node, &zedagent, &t->zedagent);
+    return r < 0 ? r : report_new(t->zedagent, t->own.node, &t->report);
 }
 
 int main(int argc, char **argv)
@@ -173,30 +136,21 @@ int main(int argc, char **argv)
         (void) fprintf(stderr, "usage: report_tool CONFIG PERSIST RUN SPEED\n");
         return 2;
     }
-    struct tool t = {.loop = loop_new()};
-    const double speed = strtod(argv[4], NULL);
-    clock_scaled_init(&t.clock, &clock_system);
-    clock_scaled_set_speed(&t.clock, speed);
-    loop_set_speed(t.loop, speed);
-    struct uplink_wire *wire = uplink_wire_new(t.loop, &t.clock.clock);
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
-    const int r = start(&t, wire, argv);
+    struct tool t = {0};
+    tool_node_init(&t.own, strtod(argv[4], NULL));
+    struct tool_lines *lines = tool_read_lines(t.own.loop, on_line, NULL, &t);
+    const int r = start(&t, argv);
     if (r == 0)
-        loop_run(t.loop);
+        loop_run(t.own.loop);
     report_free(t.report);
     zedagent_free(t.zedagent);
     for (size_t i = 0; i < t.n_topics; i++) {
         publication_free(t.topics[i].publication);
         mem_free(t.topics[i].name);
     }
-    node_free(t.node);
-    loop_fd_free(t.input, NULL, NULL);
-    loop_settle(t.loop);
-    uplink_wire_free(wire);
+    tool_lines_free(lines);
+    node_free(TAKE(t.own.node));
     machine_free(t.machine);
-    loop_settle(t.loop);
-    loop_free(t.loop);
-    buf_done(&t.pending);
+    tool_node_done(&t.own);
     return r < 0;
 }
