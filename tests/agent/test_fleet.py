@@ -146,8 +146,8 @@ def test_fifty_devices_run_their_applications():
         for name in ("info", "metrics", "logs", "app-logs", "attest", "certs", "uuid"):
             assert endpoints[name]["answers"] > 0, (name, endpoints.keys())
         assert endpoints["config"]["latency_ms"]["p50"] > 0
-        # A device's second request goes on with the session of its first.
-        assert report["steady"]["resumed"] > 0.9 * report["steady"]["answers"], report["steady"]
+        # A service's second request goes on with the session of its first, however slow the start was.
+        assert report["steady"]["answers"] - report["steady"]["resumed"] <= 8 * n < report["steady"]["answers"], report["steady"]
         assert sum(row[1] for row in report["timeline"]["seconds"]) == report["total"]["answers"]
         assert report["info"]["dropped"] == 0 and report["logs"]["device_lines_refused"] == 0
 
