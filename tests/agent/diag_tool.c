@@ -14,15 +14,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/log.h"
 #include "diag/diag.h"
 #include "loop/loop.h"
 #include "machine/machine.h"
+#include "tool.h"
+#include "tool_node.h"
 
-#define READ_BYTES ((size_t) 64 * 1024)
 #define MAX_TOPICS 16
 
 struct topic {
@@ -32,10 +32,7 @@ struct topic {
 
 struct tool {
     struct machine machine;
-    struct loop *loop;
-    struct loop_fd *input;
-    struct buf pending;
-    struct node *node;
+    struct tool_node own;
     struct topic topics[MAX_TOPICS];
     size_t n_topics;
     struct diag *diag;
@@ -78,7 +75,7 @@ static int publication_of(struct tool *t, struct str agent, struct str topic, bo
     *one = (struct topic){copy(agent), copy(topic), NULL};
     const struct pubsub_name name = {
         .agent = str_of(one->agent), .topic = str_of(one->name), .is_persistent = is_persistent};
-    int r = publication_new(t->node->pubsub, &name, &one->publication);
+    int r = publication_new(t->own.node->pubsub, &name, &one->publication);
     t->n_topics++;
     *ret = one->publication;
     return r;
@@ -86,22 +83,15 @@ static int publication_of(struct tool *t, struct str agent, struct str topic, bo
 
 static int publish_items(struct tool *t, const struct json *values)
 {
-    ARENA_AUTO a = arena_new();
-    struct items *items = items_new();
     struct publication *p = NULL;
-    int r = publication_of(t, STR("zedagent"), STR("ConfigItemValueMap"), true, &p);
-    items_begin(items);
-    JSON_FOR_EACH_MEMBER (values, m)
-        if (r == 0)
-            r = items_set(items, json_str(&m->key), json_str(&m->value));
-    if (r == 0)
-        r = publication_publish(p, STR("global"), items_write(a, items));
-    items_free(items);
-    return r;
+    const int r = publication_of(t, STR("zedagent"), STR("ConfigItemValueMap"), true, &p);
+    return r < 0 ? r : tool_publish_items(p, values);
 }
 
-static void run_command(struct tool *t, const struct json *v)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
+    struct tool *t = arg;
+    (void) a;
     const struct json *items = json_get(v, STR("items"));
     struct publication *p = NULL;
     int r = 0;
@@ -117,24 +107,11 @@ static void run_command(struct tool *t, const struct json *v)
         (void) fprintf(stderr, "diag_tool: %s\n", log_errno_text(r));
 }
 
-static void on_input(void *arg, unsigned ready)
+static void on_end(void *arg)
 {
     struct tool *t = arg;
-    (void) ready;
-    const ssize_t n = read(STDIN_FILENO, buf_reserve(&t->pending, READ_BYTES), READ_BYTES);
-    if (n <= 0) {
-        loop_fd_watch(t->input, 0);
-        if (t->options.runs_forever)
-            loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        run_command(t, json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end)));
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+    if (t->options.runs_forever)
+        loop_stop(t->own.loop);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */
@@ -144,7 +121,7 @@ static void on_done(void *arg, int exit_code)
     struct tool *t = arg;
     t->exit_code = exit_code;
     diag_free(TAKE(t->diag));
-    loop_stop(t->loop);
+    loop_stop(t->own.loop);
 }
 
 static void read_words(struct tool *t, char **words)
@@ -168,15 +145,11 @@ static void read_words(struct tool *t, char **words)
     }
 }
 
-static int start(struct tool *t, struct uplink_wire *wire, char **argv)
+static int start(struct tool *t, char **argv)
 {
-    char *error = NULL;
-    const struct node_options o = {.loop = t->loop,
-                                   .clock = &clock_system,
-                                   .wire = wire,
-                                   .machine = &t->machine,
-                                   .directories = {argv[1], argv[2], argv[3]}};
-    int r = node_new(&o, &t->node, &error);
+    int r = tool_node_start(&t->own, &t->machine, argv + 1);
+    if (r < 0)
+        return r;
     /* Who is there from the start is found at once. */
     static const struct {
         struct str agent, topic;
@@ -191,10 +164,9 @@ static int start(struct tool *t, struct uplink_wire *wire, char **argv)
     for (size_t i = 0; r == 0 && i < N_ELEMENTS(topics); i++)
         r = publication_of(t, topics[i].agent, topics[i].topic, topics[i].is_persistent, &p);
     if (r == 0)
-        r = diag_new(t->node, &t->options, &t->diag);
+        r = diag_new(t->own.node, &t->options, &t->diag);
     if (r < 0)
-        (void) fprintf(stderr, "%s\n", error ? error : log_errno_text(r));
-    mem_free(error);
+        (void) fprintf(stderr, "%s\n", log_errno_text(r));
     return r;
 }
 
@@ -206,9 +178,6 @@ static void end(struct tool *t)
         mem_free(t->topics[i].agent);
         mem_free(t->topics[i].name);
     }
-    node_free(t->node);
-    loop_fd_free(t->input, NULL, NULL);
-    loop_settle(t->loop);
 }
 
 int main(int argc, char **argv)
@@ -218,18 +187,14 @@ int main(int argc, char **argv)
         return 2;
     }
     struct tool t = {.machine = {&functions}, .exit_code = 3};
-    t.loop = loop_new();
     t.options = (struct diag_options){.on_done = on_done, .arg = &t};
     read_words(&t, argv + 4);
-    struct uplink_wire *wire = uplink_wire_new(t.loop, &clock_system);
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
-    if (start(&t, wire, argv) == 0)
-        loop_run(t.loop);
+    tool_node_init(&t.own, 1);
+    struct tool_lines *lines = tool_read_lines(t.own.loop, on_line, on_end, &t);
+    if (start(&t, argv) == 0)
+        loop_run(t.own.loop);
     end(&t);
-    uplink_wire_free(wire);
-    loop_settle(t.loop);
-    loop_free(t.loop);
-    buf_done(&t.pending);
+    tool_lines_free(lines);
+    tool_node_done(&t.own);
     return t.exit_code;
 }

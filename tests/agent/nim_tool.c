@@ -17,33 +17,21 @@
  * It ends with standard input. */
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "loop/loop.h"
 #include "machine/machine.h"
 #include "nim/nim.h"
 #include "node/link.h"
-
-#define READ_BYTES ((size_t) 64 * 1024)
+#include "tool.h"
+#include "tool_node.h"
 
 struct tool {
-    struct loop *loop;
-    struct loop_fd *input;
-    struct buf pending;
+    struct tool_node own;
     struct machine *machine;
-    struct node *node;
     struct nim *nim;
     struct node_link *link;
     struct publication *dpc, *agent, *items;
 };
-
-static void say_result(int r)
-{
-    (void) printf("{\"error\":%d}\n", r);
-    (void) fflush(stdout);
-}
 
 static void on_answer(void *arg, const struct uplink_answer *a)
 {
@@ -53,8 +41,7 @@ static void on_answer(void *arg, const struct uplink_answer *a)
     json_write_str(&line, a->port.p ? a->port : STR(""));
     buf_append_str(&line, STR(",\"words\":"));
     json_write_str(&line, a->words.p ? a->words : STR(""));
-    (void) printf("%s}\n", line.p);
-    (void) fflush(stdout);
+    tool_say("%s}", line.p);
 }
 
 static void poll_controller(struct tool *t)
@@ -68,7 +55,7 @@ static void poll_controller(struct tool *t)
 static int set_items(struct tool *t, const struct json *values)
 {
     ARENA_AUTO a = arena_new();
-    struct json *map = items_write(a, t->node->items);
+    struct json *map = items_write(a, t->own.node->items);
     struct json *settings = json_ensure_object(a, map, STR("GlobalSettings"));
     JSON_FOR_EACH_MEMBER (values, m) {
         struct json *item = json_ensure_object(a, settings, json_str(&m->key));
@@ -84,26 +71,26 @@ static void say_metrics(const struct tool *t)
 {
     BUF_AUTO line = {0};
     uplink_metrics_write(t->link->metrics, &line);
-    (void) printf("%s\n", line.p);
-    (void) fflush(stdout);
+    tool_say("%s", line.p);
 }
 
 static void say_order(const struct tool *t)
 {
     BUF_AUTO line = {0};
     size_t order[UPLINK_MAX_PORTS];
-    const struct uplink_ports *ports = t->node->ports;
+    const struct uplink_ports *ports = t->own.node->ports;
     const size_t n = ports ? uplink_ports_order(ports, 0, order) : 0;
     for (size_t i = 0; i < n; i++) {
         buf_append_char(&line, i ? ',' : '[');
         json_write_str(&line, ports->items[order[i]].name);
     }
-    (void) printf("%s]\n", n ? line.p : "[");
-    (void) fflush(stdout);
+    tool_say("%s]", n ? line.p : "[");
 }
 
-static void run_command(struct tool *t, const struct json *v)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
+    struct tool *t = arg;
+    (void) a;
     const struct json *dpc = json_get(v, STR("dpc")), *items = json_get(v, STR("items"));
     const struct json *agent = json_get(v, STR("agent"));
     if (json_get(v, STR("poll")))
@@ -113,33 +100,15 @@ static void run_command(struct tool *t, const struct json *v)
     else if (json_get(v, STR("order")))
         say_order(t);
     else if (dpc)
-        say_result(publication_publish(t->dpc, STR("zedagent"), dpc));
+        tool_say_result(publication_publish(t->dpc, STR("zedagent"), dpc));
     else if (json_get(v, STR("undpc")))
-        say_result(publication_unpublish(t->dpc, STR("zedagent")));
+        tool_say_result(publication_unpublish(t->dpc, STR("zedagent")));
     else if (agent)
-        say_result(publication_publish(t->agent, STR("zedagent"), agent));
+        tool_say_result(publication_publish(t->agent, STR("zedagent"), agent));
     else if (items)
-        say_result(set_items(t, items));
+        tool_say_result(set_items(t, items));
     else
-        say_result(-EINVAL);
-}
-
-static void on_input(void *arg, unsigned ready)
-{
-    struct tool *t = arg;
-    (void) ready;
-    const ssize_t n = read(STDIN_FILENO, buf_reserve(&t->pending, READ_BYTES), READ_BYTES);
-    if (n <= 0) {
-        loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        run_command(t, json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end)));
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+        tool_say_result(-EINVAL);
 }
 
 static int publish(struct tool *t)
@@ -150,39 +119,30 @@ static int publish(struct tool *t)
     int r = 0;
     for (size_t i = 0; r == 0 && i < N_ELEMENTS(topics); i++) {
         const struct pubsub_name name = {.agent = STR("zedagent"), .topic = topics[i]};
-        r = publication_new(t->node->pubsub, &name, to[i]);
+        r = publication_new(t->own.node->pubsub, &name, to[i]);
     }
     return r;
 }
 
-static int start(struct tool *t, struct uplink_wire *wire, char **argv)
+static int start(struct tool *t, char **argv)
 {
-    char *error = NULL;
     struct nim_options nim = {0};
-    struct machine_linux_options machine = {.loop = t->loop, .clock = &clock_system, .root = ""};
+    struct machine_linux_options machine = {
+        .loop = t->own.loop, .clock = &t->own.clock.clock, .root = ""};
     for (char **p = argv + 4; *p; p++) {
         nim.starts_with_machine = nim.starts_with_machine || strcmp(*p, "machine") == 0;
         machine.changes_network = machine.changes_network || strcmp(*p, "changes") == 0;
     }
     int r = machine_linux_new(&machine, &t->machine);
+    if (r == 0)
+        r = tool_node_start(&t->own, t->machine, argv + 1);
     if (r < 0)
         return r;
-    const struct node_options o = {.loop = t->loop,
-                                   .clock = &clock_system,
-                                   .wire = wire,
-                                   .machine = t->machine,
-                                   .directories = {argv[1], argv[2], argv[3]}};
-    r = node_new(&o, &t->node, &error);
-    if (r < 0) {
-        (void) fprintf(stderr, "%s\n", error);
-        mem_free(error);
-        return r;
-    }
     const struct node_link_options link = {.agent = STR("tool")};
     r = publish(t);
     if (r == 0)
-        r = node_link_new(t->node, &link, &t->link);
-    return r < 0 ? r : nim_new(t->node, &nim, &t->nim);
+        r = node_link_new(t->own.node, &link, &t->link);
+    return r < 0 ? r : nim_new(t->own.node, &nim, &t->nim);
 }
 
 int main(int argc, char **argv)
@@ -191,26 +151,20 @@ int main(int argc, char **argv)
         (void) fprintf(stderr, "usage: nim_tool CONFIG PERSIST RUN [machine] [changes]\n");
         return 2;
     }
-    struct tool t = {.loop = loop_new()};
-    struct uplink_wire *wire = uplink_wire_new(t.loop, &clock_system);
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
-    const int r = start(&t, wire, argv);
+    struct tool t = {0};
+    tool_node_init(&t.own, 1);
+    struct tool_lines *lines = tool_read_lines(t.own.loop, on_line, NULL, &t);
+    const int r = start(&t, argv);
     if (r == 0)
-        loop_run(t.loop);
+        loop_run(t.own.loop);
     nim_free(t.nim);
     node_link_free(t.link);
     publication_free(t.dpc);
     publication_free(t.agent);
     publication_free(t.items);
-    node_free(t.node);
-    if (t.machine)
-        machine_free(t.machine);
-    loop_fd_free(t.input, NULL, NULL);
-    loop_settle(t.loop);
-    uplink_wire_free(wire);
-    loop_settle(t.loop);
-    loop_free(t.loop);
-    buf_done(&t.pending);
+    tool_lines_free(lines);
+    node_free(TAKE(t.own.node));
+    machine_free(t.machine);
+    tool_node_done(&t.own);
     return r < 0 ? 1 : 0;
 }
