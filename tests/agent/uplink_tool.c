@@ -11,24 +11,17 @@
  *
  * It ends with standard input. */
 #include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "controllerconn/uplink.h"
 #include "controllerconn/wpad.h"
 #include "eve/envelope.h"
 #include "loop/loop.h"
 #include "pki/chain.h"
+#include "tool.h"
 #include "json/json.h"
-
-#define READ_BYTES ((size_t) 64 * 1024)
 
 struct tool {
     struct loop *loop;
-    struct loop_fd *input;
-    struct buf pending;
     struct uplink_wire *wire;
     struct uplink_metrics *metrics;
     struct uplink *uplink;
@@ -49,19 +42,6 @@ static int wrap(void *arg, bool is_registration, struct str payload, struct buf 
     const struct str sealed = envelope_seal(a, &signer, payload);
     buf_append_str(to, sealed);
     return sealed.p ? 0 : -EIO;
-}
-
-static void say(const struct buf *line)
-{
-    (void) printf("%.*s\n", STR_ARG(buf_str(line)));
-    (void) fflush(stdout);
-}
-
-static void say_result(int r)
-{
-    BUF_AUTO line = {0};
-    buf_printf(&line, "{\"error\":%d}", r);
-    say(&line);
 }
 
 static void add_str(struct buf *b, const char *name, struct str s)
@@ -86,8 +66,7 @@ static void on_answer(void *arg, const struct uplink_answer *a)
         uplink_trace_write(t->trace, &line);
         uplink_trace_free(TAKE(t->trace));
     }
-    buf_append_char(&line, '}');
-    say(&line);
+    tool_say("%s}", line.p);
 }
 
 static void on_script(void *arg, struct str pac, struct str url, struct str words)
@@ -98,8 +77,7 @@ static void on_script(void *arg, struct str pac, struct str url, struct str word
     add_str(&line, "pac", pac);
     add_str(&line, "url", url);
     add_str(&line, "words", words);
-    buf_append_char(&line, '}');
-    say(&line);
+    tool_say("%s}", line.p);
 }
 
 static int set_identity(struct tool *t, const struct json *v)
@@ -162,42 +140,28 @@ static void run_command(struct tool *t, const struct json *v)
     if (send) {
         send_request(t, send);
     } else if (ports) {
-        say_result(set_ports(t, ports));
+        tool_say_result(set_ports(t, ports));
     } else if (json_count(timeouts) == 2) {
         uplink_set_timeouts(t->uplink, timeouts->items[0].i, timeouts->items[1].i);
-        say_result(0);
+        tool_say_result(0);
     } else if (wpad.n > 0) {
         (void) uplink_wpad_start(t->uplink, uplink_ports_find(t->ports, wpad), on_script, t);
     } else if (json_get(v, STR("metrics"))) {
         BUF_AUTO line = {0};
         uplink_metrics_write(t->metrics, &line);
-        say(&line);
+        tool_say("%s", line.p);
     } else {
-        say_result(set_identity(t, v));
+        tool_say_result(set_identity(t, v));
     }
 }
 
-static void on_input(void *arg, unsigned ready)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
-    struct tool *t = arg;
-    (void) ready;
-    char *to = buf_reserve(&t->pending, READ_BYTES);
-    const ssize_t n = read(STDIN_FILENO, to, READ_BYTES);
-    if (n <= 0) {
-        loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        const struct json *v = json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end));
-        if (v)
-            run_command(t, v);
-        else
-            say_result(-EINVAL);
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+    (void) a;
+    if (v)
+        run_command(arg, v);
+    else
+        tool_say_result(-EINVAL);
 }
 
 int main(void)
@@ -211,8 +175,7 @@ int main(void)
                                                    .metrics = t.metrics,
                                                    .envelope = &envelope,
                                                    .serial = STR("serial-1")});
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
+    struct tool_lines *lines = tool_read_lines(t.loop, on_line, NULL, &t);
     loop_run(t.loop);
     uplink_free(t.uplink);
     uplink_wire_free(t.wire);
@@ -220,9 +183,8 @@ int main(void)
     uplink_ports_unref(t.ports);
     uplink_trace_free(t.trace);
     pki_key_free(t.key);
-    loop_fd_free(t.input, NULL, NULL);
+    tool_lines_free(lines);
     loop_settle(t.loop);
     loop_free(t.loop);
-    buf_done(&t.pending);
     return 0;
 }

@@ -15,26 +15,18 @@
  * Events are lines of standard output: {"event":"items","list":[{"name","value","error"}]},
  * {"event":"facts",..}, {"event":"epoch"}, {"event":"forbidden"}, {"event":"certs"},
  * {"event":"error","words":".."}. It ends with standard input. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "loop/loop.h"
 #include "machine/machine.h"
+#include "tool.h"
+#include "tool_node.h"
 #include "zedagent/zedagent.h"
-
-#define READ_BYTES ((size_t) 64 * 1024)
 
 struct tool {
     struct machine machine;
-    struct loop *loop;
-    struct clock_scaled clock;
-    struct loop_fd *input;
-    struct buf pending;
-    struct node *node;
+    struct tool_node own;
     struct zedagent *zedagent;
     struct zedagent_listener listener;
     struct publication *network, *nodeagent;
@@ -46,8 +38,7 @@ static void say(struct arena *a, const char *event, const char *name, struct jso
     json_append_member(a, &line, STR("event"), json_string(str_of(event)));
     if (name)
         json_append_member(a, &line, str_of(name), value);
-    (void) printf("%s\n", json_text(a, &line).p);
-    (void) fflush(stdout);
+    tool_say("%s", json_text(a, &line).p);
 }
 
 /* ---- the machine --------------------------------------------------------------------------- */
@@ -113,8 +104,9 @@ static void say_facts(struct tool *t, struct arena *a)
 
 /* ---- commands ------------------------------------------------------------------------------ */
 
-static void run_command(struct tool *t, struct arena *a, const struct json *v)
+static void on_line(void *arg, struct arena *a, const struct json *v)
 {
+    struct tool *t = arg;
     const struct json *network = json_get(v, STR("network"));
     const struct json *nodeagent = json_get(v, STR("nodeagent"));
     int r = 0;
@@ -129,25 +121,7 @@ static void run_command(struct tool *t, struct arena *a, const struct json *v)
     else
         zedagent_hurry(t->zedagent);
     if (r < 0)
-        say(a, "error", "words", json_string(str_of(log_errno_text(r))));
-}
-
-static void on_input(void *arg, unsigned ready)
-{
-    struct tool *t = arg;
-    (void) ready;
-    const ssize_t n = read(STDIN_FILENO, buf_reserve(&t->pending, READ_BYTES), READ_BYTES);
-    if (n <= 0) {
-        loop_stop(t->loop);
-        return;
-    }
-    t->pending.n += (size_t) n;
-    ptrdiff_t end;
-    while ((end = str_find(buf_str(&t->pending), '\n')) >= 0) {
-        ARENA_AUTO a = arena_new();
-        run_command(t, a, json_parse_quick(a, str_sub(buf_str(&t->pending), 0, (size_t) end)));
-        buf_consume(&t->pending, (size_t) end + 1);
-    }
+        tool_say_error(r);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -157,11 +131,11 @@ static int start_services(struct tool *t)
     const struct pubsub_name network = {.agent = STR("nim"), .topic = STR("DeviceNetworkStatus")};
     const struct pubsub_name nodeagent = {.agent = STR("nodeagent"),
                                           .topic = STR("NodeAgentStatus")};
-    int r = publication_new(t->node->pubsub, &network, &t->network);
+    int r = publication_new(t->own.node->pubsub, &network, &t->network);
     if (r == 0)
-        r = publication_new(t->node->pubsub, &nodeagent, &t->nodeagent);
+        r = publication_new(t->own.node->pubsub, &nodeagent, &t->nodeagent);
     if (r == 0)
-        r = zedagent_new(t->node, &(struct zedagent_options){0}, &t->zedagent);
+        r = zedagent_new(t->own.node, &(struct zedagent_options){0}, &t->zedagent);
     if (r < 0)
         return r;
     t->listener.on_event = on_event;
@@ -169,21 +143,14 @@ static int start_services(struct tool *t)
     return 0;
 }
 
-static int start(struct tool *t, struct uplink_wire *wire, char **argv)
+static int start(struct tool *t, char **argv)
 {
-    ARENA_AUTO a = arena_new();
-    char *error = NULL;
-    const struct node_options o = {.loop = t->loop,
-                                   .clock = &t->clock.clock,
-                                   .wire = wire,
-                                   .machine = &t->machine,
-                                   .directories = {argv[1], argv[2], argv[3]}};
-    int r = node_new(&o, &t->node, &error);
-    if (r == 0)
-        r = start_services(t);
+    int r = tool_node_start(&t->own, &t->machine, argv + 1);
     if (r < 0)
-        say(a, "error", "words", json_string(str_of(error ? error : log_errno_text(r))));
-    mem_free(error);
+        return r;
+    r = start_services(t);
+    if (r < 0)
+        tool_say_error(r);
     return r;
 }
 
@@ -194,26 +161,15 @@ int main(int argc, char **argv)
         return 2;
     }
     struct tool t = {.machine = {&functions}};
-    const double speed = strtod(argv[4], NULL);
-    t.loop = loop_new();
-    clock_scaled_init(&t.clock, &clock_system);
-    clock_scaled_set_speed(&t.clock, speed);
-    loop_set_speed(t.loop, speed);
-    struct uplink_wire *wire = uplink_wire_new(t.loop, &t.clock.clock);
-    t.input = loop_fd_new(t.loop, STDIN_FILENO, on_input, &t);
-    loop_fd_watch(t.input, LOOP_READABLE);
-    const int r = start(&t, wire, argv);
+    tool_node_init(&t.own, strtod(argv[4], NULL));
+    struct tool_lines *lines = tool_read_lines(t.own.loop, on_line, NULL, &t);
+    const int r = start(&t, argv);
     if (r == 0)
-        loop_run(t.loop);
+        loop_run(t.own.loop);
     zedagent_free(t.zedagent);
     publication_free(t.network);
     publication_free(t.nodeagent);
-    node_free(t.node);
-    loop_fd_free(t.input, NULL, NULL);
-    loop_settle(t.loop);
-    uplink_wire_free(wire);
-    loop_settle(t.loop);
-    loop_free(t.loop);
-    buf_done(&t.pending);
+    tool_lines_free(lines);
+    tool_node_done(&t.own);
     return r < 0;
 }
