@@ -12,75 +12,22 @@ import pathlib
 import queue
 import shutil
 import subprocess
-import tempfile
 import threading
 
-import eve
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from seth import binary, unique
+from tool import TOOLS, Directories, network
 
-TOOLS = pathlib.Path(binary()).resolve().parents[1] / "tests/agent"
 COMPLETE = 7
 SPEED = 20
 SECONDS = 60
 
 
-def network():
-    return {"Version": 1, "State": 3, "Ports": [{"IfName": "lo", "IsMgmt": True, "IsL3Port": True, "AddrInfoList": [{"Addr": "127.0.0.1"}]}]}
-
-
-class Attested:
+class Attested(Directories):
     """Its directories, as an installer leaves them and the client after it."""
 
     def __init__(self, site):
-        self.site, self.root = site, pathlib.Path(tempfile.mkdtemp(prefix="attest-"))
-        (self.root / "config").mkdir()
-        self.config("server", f"127.0.0.1:{site.server.device_port}\n")
-        self.config("root-certificate.pem", site.root_pem)
-        self.config("onboard.cert.pem", site.onboarding.pem)
-        self.config("onboard.key.pem", site.onboarding.key_pem())
-        try:
-            self.onboard()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def directories(self):
-        return [str(self.root / d) for d in ("config", "persist", "run")]
-
-    def onboard(self):
-        line = json.dumps({"network": network()}) + "\n"
-        with subprocess.Popen([TOOLS / "node_tool", *self.directories(), unique("serial"), "register", "uuid"], stdin=subprocess.PIPE,
-                              stdout=subprocess.DEVNULL, text=True) as process:
-            process.stdin.write(line)
-            process.stdin.flush()
-            assert process.wait(SECONDS) == 0
-        self.uuid = self.read("persist/status/uuid").decode().strip()
-
-    def config(self, name, content):
-        (self.root / "config" / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def read(self, name):
-        with contextlib.suppress(FileNotFoundError):
-            return (self.root / name).read_bytes()
-
-    def json(self, name):
-        text = self.read(name)
-        return json.loads(text) if text else None
-
-    def certificate(self):
-        return x509.load_pem_x509_certificate(self.read("config/device.cert.pem"))
-
-    def name(self):
-        """Of the Device that its registration makes."""
-        return "eve-" + eve.sha256(self.certificate().public_bytes(serialization.Encoding.DER)).hex()[:8]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.root)
+        super().__init__("attest-", f"127.0.0.1:{site.server.device_port}\n", site.root_pem)
+        self.site = site
+        self.uuid = self.register(site)
 
     # -- topics
 

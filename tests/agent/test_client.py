@@ -18,54 +18,25 @@ from cryptography.hazmat.primitives import serialization
 import eve
 import wire
 from fleet import Site
-from seth import binary, unique, wait_until
+from seth import unique, wait_until
+from tool import TOOLS, Directories, network
 
 SECONDS = 60
-TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/node_tool")
-SUCCESS, FAIL = 3, 1
+FAIL = 1
 CONNECTED, BAD_CERT, NOT_FOUND, CONFLICT = 3, 14, 18, 17
 
 
-def network(state=SUCCESS):
-    return {"Version": 1, "State": state, "Ports": [{"IfName": "lo", "IsMgmt": True, "IsL3Port": True, "AddrInfoList": [{"Addr": "127.0.0.1"}]}]}
-
-
-class Device:
+class Device(Directories):
     """A device's directories, as an installer leaves them."""
 
     def __init__(self, site, onboarding=True, server=None, root_pem=None, serial=None):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="client-"))
+        super().__init__("client-", server or f"127.0.0.1:{site.server.device_port}\n", root_pem or site.root_pem)
         self.serial = serial or unique("serial")
-        (self.root / "config").mkdir()
-        self.config("server", server or f"127.0.0.1:{site.server.device_port}\n")
-        self.config("root-certificate.pem", root_pem or site.root_pem)
         if onboarding:
-            self.config("onboard.cert.pem", site.onboarding.pem)
-            self.config("onboard.key.pem", site.onboarding.key_pem())
-
-    def config(self, name, content):
-        (self.root / "config" / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def read(self, name):
-        with contextlib.suppress(FileNotFoundError):
-            return (self.root / name).read_bytes()
-
-    def json(self, name):
-        text = self.read(name)
-        return json.loads(text) if text else None
-
-    def led(self):
-        return (self.json("run/global/LedBlinkCounter/ledconfig.json") or {}).get("BlinkCounter")
+            self.may_register(site)
 
     def status(self):
         return self.json("persist/status/zedclient/OnboardingStatus/global.json")
-
-    def certificate(self):
-        return x509.load_pem_x509_certificate(self.read("config/device.cert.pem"))
-
-    def name(self):
-        """Of the Device that its registration makes."""
-        return "eve-" + eve.sha256(self.certificate().public_bytes(serialization.Encoding.DER)).hex()[:8]
 
     def run(self, *words, network=None, environment=None):
         return Run(self, words, network, environment)
@@ -76,18 +47,12 @@ class Device:
             assert r.end() == 0
         return self.read("persist/status/uuid").decode().strip()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.root)
-
 
 class Run:
     """A life of the tool."""
 
     def __init__(self, device, words, network, environment):
-        command = [TOOL, *(str(device.root / d) for d in ("config", "persist", "run")), device.serial, *words]
+        command = [TOOLS / "node_tool", *device.directories(), device.serial, *words]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(environment or {})})
         self.events = queue.Queue()
         self.reader = threading.Thread(target=lambda: [self.events.put(json.loads(line)) for line in self.process.stdout])

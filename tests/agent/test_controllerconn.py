@@ -25,10 +25,11 @@ from cryptography.x509.oid import NameOID
 import eve
 from fleet import Site
 from netns import inside, run
-from seth import Server, binary
+from seth import Server
+from tool import TOOLS, Asked
 
 SECONDS = 60
-TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/uplink_tool")
+TOOL = str(TOOLS / "uplink_tool")
 NAME, ADDRESS = "controller.example", "10.200.9.9"
 PING = f"https://{NAME}/api/v2/edgedevice/ping"
 numbers = itertools.count()
@@ -118,7 +119,33 @@ class Authority:
 
 # ---- servers
 
-class Controller:
+class QuietHandler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class QuietServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_):
+        pass  # a client that does not believe us goes away in the middle
+
+
+class Https:
+    """A server in the controller's namespace."""
+
+    def __init__(self, net, address, context, handler):
+        self.server = QuietServer(address, handler, bind_and_activate=False)
+        self.server.socket.close()
+        self.server.socket = context.wrap_socket(net.listen(net.controller, address), server_side=True, do_handshake_on_connect=False)
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Controller(Https):
     """HTTPS that wants a certificate; what it is asked is kept. /status/<n> answers n, /echo the body, /redirect leads to /echo."""
 
     def __init__(self, net, authority, certificate, address=(ADDRESS, 443)):
@@ -134,7 +161,7 @@ class Controller:
         context.verify_mode = ssl.CERT_REQUIRED
         controller = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             protocol_version = "HTTP/1.1"
 
             def answer(self):
@@ -154,23 +181,7 @@ class Controller:
 
             do_GET = do_POST = answer
 
-            def log_message(self, *_):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass  # a client that does not believe us goes away in the middle
-
-        self.server = Server(address, Handler, bind_and_activate=False)
-        self.server.socket.close()
-        self.server.socket = context.wrap_socket(net.listen(net.controller, address), server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(net, address, context, Handler)
 
 
 class Dns:
@@ -251,24 +262,12 @@ class Proxy:
         self.socket.close()
 
 
-class Tool:
+class Tool(Asked):
     """The uplink in the device's namespace, or here."""
 
     def __init__(self, namespace=None):
         command = ["ip", "netns", "exec", namespace, TOOL] if namespace else [TOOL]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def ask(self, **command):
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, f"the tool ended with {self.process.wait(SECONDS)}"
-        return json.loads(line)
-
-    def ok(self, **command):
-        answer = self.ask(**command)
-        assert answer["error"] == 0, (command, answer)
-        return answer
 
     def send(self, url=PING, **more):
         return self.ask(send={"url": url, **more})

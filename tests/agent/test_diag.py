@@ -17,11 +17,12 @@ from cryptography.hazmat.primitives import serialization
 
 import eve
 import wire
-from seth import binary, wait_until
-from test_controllerconn import ADDRESS, NAME, Authority, Dns, Net, Proxy, port
+from seth import wait_until
+from test_controllerconn import ADDRESS, NAME, Authority, Dns, Https, Net, Proxy, QuietHandler, port
+from tool import TOOLS
 
 SECONDS = 90
-TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/diag_tool")
+TOOL = str(TOOLS / "diag_tool")
 FAIL, SUCCESS = 1, 3
 ETH, WWAN = port("eth0", 1), port("wwan0", 2, cost=10)
 CORP = port("corp0", 3, Proxies=[{"type": 1, "server": "10.200.3.1", "port": 3128}], DNSServers=[])
@@ -32,7 +33,7 @@ def identity_of(pems):
     return eve.Identity(serialization.load_pem_private_key(pems[1].encode(), None), x509.load_pem_x509_certificate(pems[0].encode()))
 
 
-class Controller:
+class Controller(Https):
     """HTTPS in the controller's namespace: ping, and uuid in an envelope that a device believes."""
 
     def __init__(self, net, authority, tls):
@@ -46,7 +47,7 @@ class Controller:
             context.load_cert_chain(f.name)
         controller = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def answer(self):
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 controller.requests.append((self.command, self.path, dict(self.headers)))
@@ -62,28 +63,12 @@ class Controller:
 
             do_GET = do_POST = answer
 
-            def log_message(self, *_):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass
-
-        self.server = Server((ADDRESS, 443), Handler, bind_and_activate=False)
-        self.server.socket.close()
-        self.server.socket = context.wrap_socket(net.listen(net.controller, (ADDRESS, 443)), server_side=True, do_handshake_on_connect=False)
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        super().__init__(net, (ADDRESS, 443), context, Handler)
 
     def certs(self):
         """The checkpoint of a device that has been here."""
         return wire.encode("certs.ZControllerCert", {"certs": [
             {"hashAlgo": 1, "certHash": self.signing.pem_hash[:16], "type": eve.SIGNING, "cert": self.signing.pem}]})
-
-    def close(self):
-        self.server.shutdown()
-        self.server.server_close()
 
 
 class PoliteProxy(Proxy):

@@ -14,11 +14,12 @@ import threading
 import time
 
 from fleet import Site
-from seth import Server, binary, wait_until
+from seth import Server, wait_until
 from test_controllerconn import ADDRESS, NAME, Authority, Dns, Net, Proxy
+from tool import TOOLS, Asked
 
 SECONDS = 60
-TOOL = str(pathlib.Path(binary()).resolve().parents[1] / "tests/agent/nim_tool")
+TOOL = str(TOOLS / "nim_tool")
 FAIL, FAIL_WITH_IP_AND_DNS, SUCCESS, IPDNS_WAIT, INTERFACE_WAIT, REMOTE_WAIT = 1, 2, 3, 4, 6, 7
 WAITING, ONBOARDED, SILENT = 1, 4, 5
 OPTIONS = ("--tls-san", NAME)
@@ -74,7 +75,7 @@ class Relay:
         self.socket.close()
 
 
-class World:
+class World(Asked):
     """A device that the server knows, its network, and its directories as an installer leaves them."""
 
     def __init__(self, server, override=None, words=(), corp=False):
@@ -158,18 +159,6 @@ class World:
         return self.read("run/nim/MetricsMap/global.json")
 
     # -- the tool
-
-    def ask(self, **command):
-        self.process.stdin.write(json.dumps(command) + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        assert line, f"the tool ended with {self.process.wait(SECONDS)}"
-        return json.loads(line)
-
-    def ok(self, **command):
-        answer = self.ask(**command)
-        assert answer["error"] == 0, (command, answer)
-        return answer
 
     def wait_order(self, *names):
         """Until services would try these ports, in this order."""

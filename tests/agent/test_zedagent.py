@@ -8,30 +8,22 @@ import queue
 import random
 import shutil
 import subprocess
-import tempfile
 import threading
 import time
 import uuid
-
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
 
 import eve
 import wire
 from controller import Controller, Reply
 from fleet import Site, shared_site
-from seth import TOP, Server, binary, unique, wait_until
+from seth import TOP, Server, binary, wait_until
+from tool import TOOLS, Directories, network
 
-TOOLS = pathlib.Path(binary()).resolve().parents[1] / "tests/agent"
 SECONDS = 60
 SUCCESS, FAIL, TEMPORARY, SAVED = 1, 2, 3, 4
 CONNECTING, CONNECTED, ONBOARDED, BAD_ENVELOPE = 2, 3, 4, 15
 POWER_CUTS = 40
 KILLS = 25
-
-
-def network():
-    return {"Version": 1, "State": 3, "Ports": [{"IfName": "lo", "IsMgmt": True, "IsL3Port": True, "AddrInfoList": [{"Addr": "127.0.0.1"}]}]}
 
 
 class Life:
@@ -95,37 +87,11 @@ class Life:
         assert kind or code == 0, f"the tool ends with {code}"
 
 
-class Zed:
+class Zed(Directories):
     """A device's directories."""
 
     def __init__(self, port, root_pem):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="zedagent-"))
-        (self.root / "config").mkdir()
-        self.config("server", f"127.0.0.1:{port}\n")
-        self.config("root-certificate.pem", root_pem)
-
-    def directories(self):
-        return [str(self.root / d) for d in ("config", "persist", "run")]
-
-    def config(self, name, content):
-        (self.root / "config" / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-
-    def read(self, name):
-        with contextlib.suppress(FileNotFoundError):
-            return (self.root / name).read_bytes()
-
-    def json(self, name):
-        text = self.read(name)
-        return json.loads(text) if text else None
-
-    def led(self):
-        return (self.json("run/global/LedBlinkCounter/ledconfig.json") or {}).get("BlinkCounter")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.root)
+        super().__init__("zedagent-", f"127.0.0.1:{port}\n", root_pem)
 
     def topic(self, name, key=None):
         if key:
@@ -155,26 +121,7 @@ class Registered(Zed):
     def __init__(self, site):
         super().__init__(site.server.device_port, site.root_pem)
         self.site = site
-        self.config("onboard.cert.pem", site.onboarding.pem)
-        self.config("onboard.key.pem", site.onboarding.key_pem())
-        try:
-            self.onboard()
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def onboard(self):
-        with subprocess.Popen([TOOLS / "node_tool", *self.directories(), unique("serial"), "register", "uuid"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                              text=True) as process:
-            process.stdin.write(json.dumps({"network": network()}) + "\n")
-            process.stdin.flush()
-            assert process.wait(SECONDS) == 0
-        self.uuid = self.read("persist/status/uuid").decode().strip()
-
-    def name(self):
-        """Of the Device that its registration makes."""
-        certificate = x509.load_pem_x509_certificate(self.read("config/device.cert.pem"))
-        return "eve-" + eve.sha256(certificate.public_bytes(serialization.Encoding.DER)).hex()[:8]
+        self.uuid = self.register(site)
 
     def patch(self, **metadata):
         return self.site.server.ok("PATCH", self.site.path("devices", self.name()), {"metadata": metadata},
