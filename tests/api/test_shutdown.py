@@ -43,6 +43,8 @@ def is_refused(s):
     try:
         socket.create_connection(("127.0.0.1", s.port), timeout=5).close()
         return False
+    except ConnectionResetError:
+        return False  # the listener closed while it was being connected to: the next one is refused
     except ConnectionRefusedError:
         return True
 
