@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/base64.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/random.h"
 #include "key_command.h"
@@ -307,12 +308,9 @@ static int write_and_sync(int fd, struct str text)
 {
     if (fchmod(fd, 0600) < 0)
         return -errno;
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        text = str_from(text, (size_t) MAX(n, 0));
-    }
+    int r = file_write_all(fd, text);
+    if (r < 0)
+        return r;
     return fsync(fd) < 0 ? -errno : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "diag/diag_internal.h"
 #include "pki/file.h"
@@ -31,22 +32,10 @@ static const struct pubsub_name topic_names[DIAG_TOPICS] = {
 
 /* ---- output --------------------------------------------------------------------------------- */
 
-static void write_all(int fd, struct str text)
-{
-    while (text.n > 0) {
-        ssize_t n = write(fd, text.p, text.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0) /* a pipe that nobody reads fast enough */
-            return;
-        text = str_from(text, (size_t) n);
-    }
-}
-
 static void put_out(struct diag *d, struct str text)
 {
     if (!d->options.output) {
-        write_all(STDOUT_FILENO, text);
+        (void) file_write_all(STDOUT_FILENO, text);
         return;
     }
     /* Not held open: whoever reads a pipe may go and come. */
@@ -57,7 +46,7 @@ static void put_out(struct diag *d, struct str text)
                         LOG_ERRNO(-errno));
         return;
     }
-    write_all(fd, text);
+    (void) file_write_all(fd, text);
     (void) close(fd);
 }
 

@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "eve/newlog.h"
 #include "loguploader/gzip_part.h"
 #include "json/json.h"
@@ -24,19 +24,6 @@ static void step(const struct pack *p)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static int write_all(int fd, struct str bytes)
-{
-    while (bytes.n > 0) {
-        ssize_t n = write(fd, bytes.p, bytes.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        bytes = str_from(bytes, (size_t) n);
-    }
-    return 0;
-}
-
 static int write_file(const struct pack *p, const char *path, struct str bytes)
 {
     step(p);
@@ -44,9 +31,9 @@ static int write_file(const struct pack *p, const char *path, struct str bytes)
     if (fd < 0)
         return -errno;
     /* In two pieces, so that a test stops between them. */
-    int r = write_all(fd, str_sub(bytes, 0, bytes.n / 2));
+    int r = file_write_all(fd, str_sub(bytes, 0, bytes.n / 2));
     step(p);
-    r = r < 0 ? r : write_all(fd, str_from(bytes, bytes.n / 2));
+    r = r < 0 ? r : file_write_all(fd, str_from(bytes, bytes.n / 2));
     if (r == 0 && p->syncs && fsync(fd) < 0)
         r = -errno;
     if (close(fd) < 0 && r == 0)
@@ -67,27 +54,9 @@ static int sync_directory(const struct pack *p, enum log_directory d)
 
 static int read_raw(const char *path, struct buf *to)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat st;
-    if (fd < 0)
-        return -errno;
-    int r = fstat(fd, &st) < 0 ? -errno : 0;
-    if (r == 0 && (!S_ISREG(st.st_mode) || st.st_size > (off_t) PACK_MAX_RAW_BYTES))
-        r = -EFBIG;
-    size_t n_left = r == 0 ? (size_t) st.st_size : 0;
-    while (r == 0 && n_left > 0) {
-        ssize_t n = read(fd, buf_reserve(to, n_left), n_left);
-        if (n < 0 && errno != EINTR)
-            r = -errno;
-        if (n == 0)
-            break;
-        if (n > 0) {
-            to->n += (size_t) n;
-            n_left -= (size_t) n;
-        }
-    }
-    (void) close(fd);
-    return r;
+    FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int r = fd < 0 ? -errno : file_read_regular(fd, PACK_MAX_RAW_BYTES, to);
+    return r == -EINVAL ? -EFBIG : r; /* what is no file is not ours either */
 }
 
 /* ---- parts ---------------------------------------------------------------------------------- */

@@ -6,19 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
+#include "base/file.h"
 #include "node/node_internal.h"
 
-#define READ_BYTES ((size_t) 16 * 1024)
 #define FILE_MODE 0600
 #define DIRECTORY_MODE 0755
-
-static void close_fd(const int *fd)
-{
-    if (*fd >= 0)
-        (void) close(*fd);
-}
-#define FD_AUTO CLEANUP(close_fd) int
 
 const char *node_path(struct arena *a, const struct node *n, enum node_directory d, struct str name)
 {
@@ -41,51 +33,17 @@ int node_make_directory(const char *path)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static int read_all(int fd, struct buf *to)
-{
-    const size_t begin = to->n;
-    for (;;) {
-        const ssize_t n = read(fd, buf_reserve(to, READ_BYTES), READ_BYTES);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return to->n > begin ? 0 : -ENOENT;
-        to->n += (size_t) n;
-        if (to->n - begin > NODE_MAX_FILE_BYTES)
-            return -EFBIG;
-    }
-}
-
 int node_file_read(const struct node *n, enum node_directory d, struct str name, struct buf *to)
 {
     ARENA_AUTO a = arena_new();
     const size_t begin = to->n;
     /* Not to wait for a writer should the name be that of a pipe. */
     FD_AUTO fd = open(node_path(a, n, d, name), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    const int r = fd < 0 ? -errno : read_all(fd, to);
-    if (r < 0 && to->p) {
-        to->n = begin;
-        to->p[begin] = '\0';
-    }
-    return r;
+    const int r = fd < 0 ? -errno : file_read_all(fd, NODE_MAX_FILE_BYTES, to);
+    return r == 0 && to->n == begin ? -ENOENT : r;
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
-
-static int write_all(int fd, struct str content)
-{
-    while (content.n) {
-        const ssize_t n = write(fd, content.p, content.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        content = str_from(content, (size_t) n);
-    }
-    return 0;
-}
 
 /* Makes a change of the directory durable. */
 static int sync_directory_of(struct arena *a, const char *path)
@@ -118,7 +76,7 @@ int node_file_write_mode(struct node *n, enum node_directory d, struct str name,
     FD_AUTO fd = create(a, temporary, mode);
     if (fd < 0)
         return fd;
-    int r = write_all(fd, content);
+    int r = file_write_all(fd, content);
     if (r == 0 && !n->is_simulated && fsync(fd) < 0)
         r = -errno;
     if (r == 0 && rename(temporary, path) < 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/random.h"
 #include "pubsub/pubsub_internal.h"
 
@@ -18,12 +19,6 @@
 #define MAX_FILE_NAME_BYTES 256 /* with its NUL */
 #define MAX_RESTARTED_BYTES 32
 #define MAX_NAME_ATTEMPTS 8
-
-void pubsub_close_fd(const int *fd)
-{
-    if (*fd >= 0)
-        (void) close(*fd);
-}
 
 /* ---- directories ---------------------------------------------------------------------------- */
 
@@ -62,50 +57,11 @@ static int open_or_make(const char *path)
 
 /* ---- one file ------------------------------------------------------------------------------- */
 
-static int write_all(int fd, struct str content)
-{
-    while (content.n) {
-        ssize_t n = write(fd, content.p, content.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        content = str_from(content, (size_t) n);
-    }
-    return 0;
-}
-
-static int read_all(int fd, size_t max_bytes, struct buf *ret_content)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EINVAL;
-    BUF_AUTO content = {0};
-    for (;;) {
-        size_t room = MIN((size_t) 16 * 1024, max_bytes - content.n);
-        ssize_t n = read(fd, buf_reserve(&content, room), room);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        content.n += (size_t) n;
-        if (content.n >= max_bytes)
-            return -EFBIG;
-    }
-    *ret_content = content;
-    content = (struct buf){0};
-    return 0;
-}
-
 static int read_at(int directory, const char *name, size_t max_bytes, struct buf *ret_content)
 {
     /* Not to wait for a writer should the name be that of a pipe. */
-    PUBSUB_FD_AUTO fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    return fd < 0 ? -errno : read_all(fd, max_bytes, ret_content);
+    FD_AUTO fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? -errno : file_read_regular(fd, max_bytes - 1, ret_content);
 }
 
 int pubsub_file_read(const char *path, size_t max_bytes, struct buf *ret_content)
@@ -131,11 +87,11 @@ static int create_at(int directory, struct buf *name)
 
 int pubsub_file_create(const char *directory, struct buf *name, struct str content)
 {
-    PUBSUB_FD_AUTO at = open_or_make(directory);
+    FD_AUTO at = open_or_make(directory);
     if (at < 0)
         return at;
-    PUBSUB_FD_AUTO fd = create_at(at, name);
-    int r = fd < 0 ? fd : write_all(fd, content);
+    FD_AUTO fd = create_at(at, name);
+    int r = fd < 0 ? fd : file_write_all(fd, content);
     if (fd >= 0 && r < 0)
         (void) unlinkat(at, name->p, 0);
     return r;
@@ -164,10 +120,10 @@ static int replace_file(const struct replacement *to, struct str content)
 {
     BUF_AUTO temporary = {0};
     buf_append_str(&temporary, STR(TEMPORARY_PREFIX));
-    PUBSUB_FD_AUTO fd = create_at(to->at, &temporary);
+    FD_AUTO fd = create_at(to->at, &temporary);
     if (fd < 0)
         return fd;
-    int r = write_all(fd, content);
+    int r = file_write_all(fd, content);
     if (r == 0 && to->syncs && fsync(fd) < 0)
         r = -errno;
     if (r == 0 && to->backup)
@@ -213,7 +169,7 @@ int pubsub_value_write(const struct pubsub_place *place, struct str key, struct 
 {
     if (!place->has_files)
         return 0;
-    PUBSUB_FD_AUTO at = open_or_make(place->values);
+    FD_AUTO at = open_or_make(place->values);
     if (at < 0)
         return at;
     struct names n;
@@ -229,7 +185,7 @@ int pubsub_value_remove(const struct pubsub_place *place, struct str key)
 {
     if (!place->has_files)
         return 0;
-    PUBSUB_FD_AUTO at = open_directory(place->values);
+    FD_AUTO at = open_directory(place->values);
     if (at < 0)
         return at == -ENOENT ? 0 : at;
     struct names n;
@@ -244,7 +200,7 @@ int pubsub_value_remove(const struct pubsub_place *place, struct str key)
 
 int pubsub_value_read(const struct pubsub_place *place, struct str key, struct buf *ret_text)
 {
-    PUBSUB_FD_AUTO at = open_directory(place->values);
+    FD_AUTO at = open_directory(place->values);
     if (at < 0)
         return at;
     struct names n;
@@ -330,7 +286,7 @@ int pubsub_restarted_write(const struct pubsub_place *place, int64_t counter)
 {
     if (!place->has_files)
         return 0;
-    PUBSUB_FD_AUTO at = open_or_make(place->values);
+    FD_AUTO at = open_or_make(place->values);
     if (at < 0)
         return at;
     if (counter == 0) {
@@ -346,7 +302,7 @@ int pubsub_restarted_write(const struct pubsub_place *place, int64_t counter)
 
 int64_t pubsub_restarted_read(const struct pubsub_place *place)
 {
-    PUBSUB_FD_AUTO at = place->has_files ? open_directory(place->values) : -ENOENT;
+    FD_AUTO at = place->has_files ? open_directory(place->values) : -ENOENT;
     if (at < 0)
         return 0;
     BUF_AUTO text = {0};

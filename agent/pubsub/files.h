@@ -7,9 +7,6 @@
 
 struct pubsub_place;
 
-void pubsub_close_fd(const int *fd);
-#define PUBSUB_FD_AUTO CLEANUP(pubsub_close_fd) int
-
 /* With its parents, for the owner alone. */
 int pubsub_directory_make(const char *path);
 

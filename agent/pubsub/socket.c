@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "pubsub/files.h"
 #include "pubsub/pubsub_internal.h"
 
@@ -45,11 +46,11 @@ static int new_socket(void)
 int pubsub_socket_connect(const struct pubsub_place *place)
 {
     struct sockaddr_un address;
-    PUBSUB_FD_AUTO directory = -1;
+    FD_AUTO directory = -1;
     int r = make_address(place, &address, &directory);
     if (r < 0)
         return r;
-    PUBSUB_FD_AUTO fd = new_socket();
+    FD_AUTO fd = new_socket();
     if (fd < 0)
         return fd;
     if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
@@ -78,13 +79,13 @@ int pubsub_socket_listen(const struct pubsub_place *place)
     if (r < 0)
         return r;
     struct sockaddr_un address;
-    PUBSUB_FD_AUTO directory = -1;
+    FD_AUTO directory = -1;
     r = make_address(place, &address, &directory);
     if (r == 0)
         r = remove_left_over(place, &address);
     if (r < 0)
         return r;
-    PUBSUB_FD_AUTO fd = new_socket();
+    FD_AUTO fd = new_socket();
     if (fd < 0)
         return fd;
     if (bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
@@ -98,7 +99,7 @@ int pubsub_socket_listen(const struct pubsub_place *place)
 void pubsub_socket_remove(const struct pubsub_place *place)
 {
     struct sockaddr_un address;
-    PUBSUB_FD_AUTO directory = -1;
+    FD_AUTO directory = -1;
     if (make_address(place, &address, &directory) == 0)
         (void) unlink(address.sun_path);
 }

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define POLL_MS 100 /* how soon a cancelled child is noticed */
 #define CANNOT_RUN 127
 #ifndef P_PIDFD
@@ -105,14 +107,10 @@ static int make_input(struct str text)
     int fd = memfd_create("input", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    while (text.n) {
-        ssize_t n = write(fd, text.p, text.n);
-        if (n < 0) {
-            int e = -errno;
-            (void) close(fd);
-            return e;
-        }
-        text = str_from(text, (size_t) n);
+    int r = file_write_all(fd, text);
+    if (r < 0) {
+        (void) close(fd);
+        return r;
     }
     (void) lseek(fd, 0, SEEK_SET);
     return fd;

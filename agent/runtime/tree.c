@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/random.h"
 
 #define TREE_MAX_DEPTH \
@@ -31,40 +32,11 @@ int tree_open(int root_fd, const char *path, int flags)
     return fd < 0 ? -errno : (int) fd;
 }
 
-static int read_all(int fd, size_t max_bytes, struct buf *ret)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -errno;
-    if (!S_ISREG(st.st_mode))
-        return -EINVAL;
-    for (;;) {
-        if (ret->n > max_bytes)
-            return -EFBIG;
-        ssize_t n = read(fd, buf_reserve(ret, 4096), 4096);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            return 0;
-        ret->n += (size_t) n;
-    }
-}
-
 int tree_read(int root_fd, const char *path, size_t max_bytes, struct buf *ret)
 {
     /* A fifo in its place must not make us wait. */
-    int fd = tree_open(root_fd, path, O_RDONLY | O_NONBLOCK);
-    if (fd < 0)
-        return fd;
-    BUF_AUTO text = {0};
-    int e = read_all(fd, max_bytes, &text);
-    (void) close(fd);
-    if (e < 0)
-        return e;
-    buf_append(ret, text.p ? text.p : "", text.n);
-    return 0;
+    FD_AUTO fd = tree_open(root_fd, path, O_RDONLY | O_NONBLOCK);
+    return fd < 0 ? fd : file_read_regular(fd, max_bytes, ret);
 }
 
 /* ---- removing ------------------------------------------------------------------------------ */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/file.h"
 #include "cli/program.h"
 #include "json/yaml.h"
 
@@ -104,20 +104,6 @@ static int set_environment(struct arena *a, struct options *o)
     return 0;
 }
 
-static int read_file(const char *path, struct buf *ret)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return -errno;
-    char chunk[4096];
-    for (size_t n = fread(chunk, 1, sizeof(chunk), f); n && ret->n < OPTIONS_FILE_MAX_BYTES;
-         n = fread(chunk, 1, sizeof(chunk), f))
-        buf_append(ret, chunk, n);
-    int r = ferror(f) ? -EIO : ret->n >= OPTIONS_FILE_MAX_BYTES ? -EFBIG : 0;
-    (void) fclose(f);
-    return r;
-}
-
 static struct str scalar_text(struct arena *a, const struct json *v)
 {
     if (json_is(v, JSON_STRING))
@@ -136,7 +122,7 @@ static int set_file(struct arena *a, struct options *o, const char *path)
 {
     BUF_AUTO text = {0};
     struct json_parse_result parsed = {0};
-    int r = read_file(path, &text);
+    int r = file_read(path, OPTIONS_FILE_MAX_BYTES - 1, &text);
     if (r < 0) {
         fprintf(stderr, "%s: --config: cannot read %s: %s\n", o->program->name, path, strerror(-r));
         return r;

@@ -7,51 +7,12 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "pki/openssl.h"
-
-static void close_fd(const int *fd)
-{
-    if (*fd >= 0)
-        (void) close(*fd);
-}
-#define FD_AUTO CLEANUP(close_fd) int
 
 int pki_file_read(const char *path, struct buf *ret_content)
 {
-    FD_AUTO fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    BUF_AUTO content = {0};
-    for (;;) {
-        /* One byte past the limit tells too large from just full. */
-        size_t room = MIN((size_t) 16 * 1024, PKI_FILE_MAX_BYTES + 1 - content.n);
-        ssize_t n = read(fd, buf_reserve(&content, room), room);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        content.n += (size_t) n;
-        if (content.n > PKI_FILE_MAX_BYTES)
-            return -EFBIG;
-    }
-    *ret_content = content;
-    content = (struct buf){0};
-    return 0;
-}
-
-static int write_all(int fd, struct str content)
-{
-    while (content.n) {
-        ssize_t n = write(fd, content.p, content.n);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        content = str_from(content, (size_t) n);
-    }
-    return 0;
+    return file_read(path, PKI_FILE_MAX_BYTES, ret_content);
 }
 
 /* Makes the rename itself durable. */
@@ -84,7 +45,7 @@ int pki_file_write(const char *path, struct str content, unsigned mode)
     FD_AUTO fd = mkostemp(temporary.p, O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int r = write_all(fd, content);
+    int r = file_write_all(fd, content);
     if (r == 0 && (mode & PKI_FILE_FOR_DIRECTORY_OWNER))
         r = give_to_directory_owner(fd, path);
     /* A FAT file system, as on the media of devices, has no modes and says EPERM. */

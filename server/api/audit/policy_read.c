@@ -2,12 +2,11 @@
 /* A policy file in YAML, read strictly: what we do not understand might have been meant to hide or
  * to show something. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "api/audit/policy_internal.h"
 #include "base/alloc.h"
+#include "base/file.h"
 #include "json/yaml.h"
 
 struct reader {
@@ -325,23 +324,10 @@ int audit_policy_parse(const char *path, struct str text, struct audit_policy **
     return 0;
 }
 
-static int read_file(const char *path, struct buf *ret)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    ssize_t n;
-    while ((n = read(fd, buf_reserve(ret, 4096), 4096)) > 0 && ret->n <= AUDIT_POLICY_MAX_BYTES)
-        ret->n += (size_t) n;
-    int r = n < 0 ? -errno : ret->n > AUDIT_POLICY_MAX_BYTES ? -EFBIG : 0;
-    (void) close(fd);
-    return r;
-}
-
 int audit_policy_load(const char *path, struct audit_policy **ret_policy, char **ret_error)
 {
     BUF_AUTO text = {0}, b = {0};
-    int r = read_file(path, &text);
+    int r = file_read(path, AUDIT_POLICY_MAX_BYTES, &text);
     if (r == 0)
         return audit_policy_parse(path, buf_str(&text), ret_policy, ret_error);
     buf_printf(&b, "audit policy %s: cannot read it: %s", path, strerror(-r));
