@@ -213,7 +213,7 @@ static void on_timer(void *arg)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static void on_runtime_change(void *arg, const struct runtime_status *s)
+static void take_status(void *arg, const struct runtime_status *s)
 {
     struct apps *a = arg;
     if (s->kind == RUNTIME_CONTENT)
@@ -222,7 +222,12 @@ static void on_runtime_change(void *arg, const struct runtime_status *s)
         volume_changed(a, s);
     else
         application_changed(a, s);
-    apps_reconcile_soon(a);
+}
+
+static void on_runtime_change(void *arg, const struct runtime_status *s)
+{
+    take_status(arg, s);
+    apps_reconcile_soon(arg);
 }
 
 static void on_log(void *arg, struct str instance, enum runtime_stream stream, struct str line,
@@ -254,18 +259,6 @@ static void on_node(struct node_watch *w, unsigned changes)
     apps_reconcile_soon(a);
 }
 
-/* What was there before we came. */
-static void on_found(void *arg, const struct runtime_status *s)
-{
-    struct apps *a = arg;
-    if (s->kind == RUNTIME_CONTENT)
-        content_changed(a, s);
-    else if (s->kind == RUNTIME_VOLUME)
-        volume_changed(a, s);
-    else
-        application_changed(a, s);
-}
-
 /* ---- life ---------------------------------------------------------------------------------- */
 
 static int open_runtime(struct apps *a)
@@ -275,7 +268,8 @@ static int open_runtime(struct apps *a)
     if (r < 0)
         return r;
     a->is_sim = strcmp(runtime_name(a->runtime), "sim") == 0;
-    runtime_each(a->runtime, on_found, a);
+    /* What was there before we came. */
+    runtime_each(a->runtime, take_status, a);
     return 0;
 }
 
