@@ -101,20 +101,12 @@ static void finish(struct client *c, int exit_code)
 
 /* ---- attempts ------------------------------------------------------------------------------ */
 
-static bool has_address(const struct node *n)
-{
-    for (size_t i = 0; n->ports && i < n->ports->n_items; i++)
-        if (uplink_port_is_management(n->ports, &n->ports->items[i]) &&
-            uplink_port_has_address(&n->ports->items[i]))
-            return true;
-    return false;
-}
-
 static bool is_worth_trying(const struct node *n)
 {
-    return has_address(n) && (n->network_state == NODE_NETWORK_SUCCESS ||
-                              n->network_state == NODE_NETWORK_FAIL_WITH_IP_AND_DNS ||
-                              n->network_state == NODE_NETWORK_REMOTE_WAIT);
+    return uplink_ports_have_address(n->ports) &&
+           (n->network_state == NODE_NETWORK_SUCCESS ||
+            n->network_state == NODE_NETWORK_FAIL_WITH_IP_AND_DNS ||
+            n->network_state == NODE_NETWORK_REMOTE_WAIT);
 }
 
 static void try_now(struct client *c)

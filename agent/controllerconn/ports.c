@@ -129,6 +129,14 @@ bool uplink_port_has_address(const struct uplink_port *port)
     return false;
 }
 
+bool uplink_ports_have_address(const struct uplink_ports *p)
+{
+    for (size_t i = 0; p && i < p->n_items; i++)
+        if (uplink_port_is_management(p, &p->items[i]) && uplink_port_has_address(&p->items[i]))
+            return true;
+    return false;
+}
+
 /* Sorted by cost and stable, each run of equal cost then rotated. */
 static void arrange(const struct uplink_ports *p, size_t *order, size_t n, uint64_t iteration)
 {

@@ -69,6 +69,8 @@ bool uplink_address_is_link_local(struct str address);
 bool uplink_address_is_literal(struct str host);
 /* Some address that is not link-local. */
 bool uplink_port_has_address(const struct uplink_port *port);
+/* Some management port does. NULL: there are no ports yet. */
+bool uplink_ports_have_address(const struct uplink_ports *p);
 
 /* Which ports a request tries, in order: management ports without error (all of them when each has
  * one), by cost; among equals in their order, rotated left by the iteration. Returns how many. */

@@ -279,15 +279,6 @@ static void on_timer(void *arg)
 
 /* ---- its life ------------------------------------------------------------------------------- */
 
-static bool has_address(const struct node *n)
-{
-    for (size_t i = 0; n->ports && i < n->ports->n_items; i++)
-        if (uplink_port_is_management(n->ports, &n->ports->items[i]) &&
-            uplink_port_has_address(&n->ports->items[i]))
-            return true;
-    return false;
-}
-
 static bool is_fast(const struct loguploader *u)
 {
     return items_bool(u->node->items, "newlog.allow.fastupload");
@@ -295,7 +286,8 @@ static bool is_fast(const struct loguploader *u)
 
 static void start(struct loguploader *u)
 {
-    if (u->is_started || uuid_is_zero(&u->node->device) || !has_address(u->node))
+    if (u->is_started || uuid_is_zero(&u->node->device) ||
+        !uplink_ports_have_address(u->node->ports))
         return;
     u->is_started = true;
     pace_init(&u->pace, now_us(u), is_fast(u));

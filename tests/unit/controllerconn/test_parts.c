@@ -76,6 +76,25 @@ TEST(ports_are_tried_by_cost_and_rotated_among_equals)
     }
 }
 
+TEST(an_address_counts_on_management_ports_only)
+{
+    struct str global = STR("10.0.0.2"), local = STR("fe80::1");
+    struct uplink_port ports[] = {
+        {.name = STR("a"), .is_l3 = true, .addresses = &global, .n_addresses = 1},
+        {.name = STR("b"),
+         .is_l3 = true,
+         .is_management = true,
+         .addresses = &local,
+         .n_addresses = 1},
+    };
+    assert_false(uplink_ports_have_address(NULL));
+    for (unsigned is_management = 0; is_management < 2; is_management++) {
+        ports[0].is_management = is_management;
+        CLEANUP(uplink_ports_unrefp) struct uplink_ports *p = uplink_ports_new(1, ports, 2);
+        assert_int_equal(uplink_ports_have_address(p), is_management);
+    }
+}
+
 TEST(ports_come_from_nims_json)
 {
     static const char text[] =
