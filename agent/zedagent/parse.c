@@ -88,36 +88,6 @@ const struct section parse_sections[SECTIONS] = {
                                  .fields = {PATCH_ENVELOPES, CIPHER_CONTEXTS}},
 };
 
-static size_t scalar_bytes(ProtobufCType type)
-{
-    switch (type) {
-    case PROTOBUF_C_TYPE_INT64:
-    case PROTOBUF_C_TYPE_SINT64:
-    case PROTOBUF_C_TYPE_SFIXED64:
-    case PROTOBUF_C_TYPE_UINT64:
-    case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return 8;
-    case PROTOBUF_C_TYPE_BYTES:
-        return sizeof(ProtobufCBinaryData);
-    case PROTOBUF_C_TYPE_STRING:
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return sizeof(void *);
-    default:
-        return 4;
-    }
-}
-
-static void copy_field(void *to, const void *from, const ProtobufCFieldDescriptor *f)
-{
-    const bool is_list = f->label == PROTOBUF_C_LABEL_REPEATED;
-    if (is_list)
-        memcpy((char *) to + f->quantifier_offset, (const char *) from + f->quantifier_offset,
-               sizeof(size_t));
-    memcpy((char *) to + f->offset, (const char *) from + f->offset,
-           is_list ? sizeof(void *) : scalar_bytes(f->type));
-}
-
 void parse_hash_message(const ProtobufCMessage *m, unsigned char ret[SHA256_BYTES])
 {
     ARENA_AUTO a = arena_new();
@@ -129,9 +99,7 @@ void parse_hash(const struct section *s, const Eve__Config__EdgeDevConfig *confi
 {
     Eve__Config__EdgeDevConfig part = EVE__CONFIG__EDGE_DEV_CONFIG__INIT;
     for (size_t i = 0; i < SECTION_MAX_FIELDS && s->fields[i]; i++)
-        copy_field(&part, config,
-                   protobuf_c_message_descriptor_get_field(
-                       &eve__config__edge_dev_config__descriptor, s->fields[i]));
+        pb_share_field(&part.message, &config->message, s->fields[i]);
     parse_hash_message(&part.message, ret);
 }
 

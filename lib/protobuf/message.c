@@ -63,6 +63,18 @@ void *pb_choose(ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
     return slot;
 }
 
+void pb_share_field(ProtobufCMessage *to, const ProtobufCMessage *from, unsigned number)
+{
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field(from->descriptor, number);
+    if (pb_is_repeated(f))
+        *pb_count(to, f) = *pb_count(from, f);
+    else if (pb_is_in_oneof(f))
+        *pb_case(to, f) = *pb_case(from, f);
+    memcpy(pb_slot(to, f), pb_slot(from, f),
+           pb_is_repeated(f) ? sizeof(void *) : pb_value_bytes(f->type));
+}
+
 struct str pb_pack(struct arena *a, const ProtobufCMessage *m)
 {
     size_t n = protobuf_c_message_get_packed_size(m);

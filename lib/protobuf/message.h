@@ -20,6 +20,9 @@
  * becomes U+FFFD; unknown fields are kept and packed again. */
 ProtobufCMessage *pb_unpack(struct arena *a, const ProtobufCMessageDescriptor *d, struct str bytes);
 struct str pb_pack(struct arena *a, const ProtobufCMessage *m);
+/* Gives one message the field of that number of another of its type. What the field points at is
+ * then of both. */
+void pb_share_field(ProtobufCMessage *to, const ProtobufCMessage *from, unsigned number);
 /* Unknown fields of the message and all below it. */
 size_t pb_count_unknown(const ProtobufCMessage *m);
 

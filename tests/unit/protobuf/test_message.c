@@ -56,6 +56,19 @@ TEST(random_messages_of_every_type_survive_packing)
         check_random(&test__every_type__descriptor, seed);
 }
 
+TEST(a_message_of_shared_fields_packs_alike)
+{
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        ARENA_AUTO a = arena_new();
+        struct source r = {seed};
+        const ProtobufCMessage *from = random_message(a, &test__every_type__descriptor, &r, 4);
+        Test__EveryType to = TEST__EVERY_TYPE__INIT;
+        for (unsigned i = 0; i < from->descriptor->n_fields; i++)
+            pb_share_field(&to.base, from, from->descriptor->fields[i].id);
+        assert_bytes(pb_pack(a, &to.base), pb_pack(a, from));
+    }
+}
+
 TEST(no_prefix_of_a_message_does_harm)
 {
     ARENA_AUTO a = arena_new();
