@@ -113,8 +113,8 @@ def test_another_key_of_the_controller():
         subprocess.run([binary(), "rotate-certs", "--data-dir", str(s.dir), "--ecdh"], check=True, capture_output=True)
 
         def is_sealed_anew():
-            assert d.certs().status == 200
             answer, response = d.config()
+            assert d.certs().status == 200  # after it, so that the one it was sealed with is among them
             return answer.status == 200 and response["config"]["cipherContexts"] != before["cipherContexts"] and response["config"]
 
         config = wait_until(is_sealed_anew, what="the new certificate")
