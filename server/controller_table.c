@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every controller of the server, one line each; the runner starts them all and tells them of events
- * in this order. */
+/* Every controller of the server, one line each; the runner starts them all and tells them of
+ * events in this order. */
 #include "controller_table.h"
 
 #include "controllers/accounts.h"

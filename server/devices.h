@@ -7,11 +7,11 @@
 #include "api/health.h"
 #include "api/metrics.h"
 #include "api/table.h"
+#include "cli/options.h"
 #include "device/endpoint.h"
 #include "device/onboarding.h"
 #include "device/server.h"
 #include "fleet/fleet.h"
-#include "cli/options.h"
 #include "preview/preview.h"
 #include "reading/reading.h"
 
@@ -31,7 +31,7 @@ struct devices {
     struct kube_client *composer;
     struct fleet *fleet;
     struct preview preview;
-    struct forecast forecast; /* what dry runs are told */
+    struct forecast forecast;                  /* what dry runs are told */
     struct table_live live;                    /* when each was last seen, for tables */
     struct annex annexes[DEVICES_MAX_ANNEXES]; /* how users read what devices send */
     size_t n_annexes;

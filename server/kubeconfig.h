@@ -3,8 +3,8 @@
  * into one that has others. */
 #pragma once
 
-#include "identity.h"
 #include "cli/options.h"
+#include "identity.h"
 
 struct kubeconfig {
     const char *server;                  /* "https://127.0.0.1:6443" */

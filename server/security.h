@@ -9,9 +9,9 @@
 #include "api/fairness.h"
 #include "api/token/authenticate.h"
 #include "api/token/token_issuer.h"
+#include "cli/options.h"
 #include "fetch/fetch.h"
 #include "loop/workers.h"
-#include "cli/options.h"
 
 struct security {
     struct workers *workers;           /* for what waits on other servers */

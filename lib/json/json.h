@@ -30,8 +30,8 @@ enum json_type {
 };
 
 struct json {
-    uint8_t type; /* enum json_type */
-    uint8_t room; /* log2 of a container's capacity; 0: no room beyond n */
+    uint8_t type;  /* enum json_type */
+    uint8_t room;  /* log2 of a container's capacity; 0: no room beyond n */
     bool is_plain; /* a string that is known to need no escape when it is written */
     uint8_t reserved;
     uint32_t n; /* bytes of a string, items of an array, members of an object */

@@ -181,7 +181,8 @@ static void index_kinds(struct registry *r, const struct kind **kinds, size_t n_
             add_name(r, k);
         else if (k->is_served && !registry_find(r, k->group, k->version, k->plural))
             add_served(r, k);
-        if (k->is_storage && k->verbs & VERB_BIT(VERB_GET) && !k->from_stored && !map_get(&r->collections, k->collection))
+        if (k->is_storage && k->verbs & VERB_BIT(VERB_GET) && !k->from_stored &&
+            !map_get(&r->collections, k->collection))
             map_put(&r->collections, k->collection, (void *) k);
     }
 }

@@ -79,8 +79,8 @@ struct compose_result {
  * for management. Everything lives in the arena and may point into the inputs. */
 void compose(struct arena *a, const struct compose_inputs *in, struct compose_result *ret);
 
-/* The sources as DeviceConfig's status has them: kind and name are enough there, as all of them are in
- * its namespace, or in none. is_full: with apiVersion and namespace, for others. */
+/* The sources as DeviceConfig's status has them: kind and name are enough there, as all of them are
+ * in its namespace, or in none. is_full: with apiVersion and namespace, for others. */
 struct json *compose_sources_json(struct arena *a, const struct compose_result *r, bool is_full);
 
 /* What composition needs of a device's report: {ports: [{label, type, group, interface}]}, `type` a
