@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "diag/diag.h"
 #include "loop/loop.h"
+#include "lps/lps.h"
 #include "nim/nim.h"
 #include "nodeagent/nodeagent.h"
 #include "zedagent/zedagent.h"
@@ -38,6 +39,7 @@ struct box {
     struct node_keys *keys;
     struct attest *attest;
     struct report *report;
+    struct lps *lps;
     struct loguploader *loguploader;
     struct apps_network *network;
     struct apps *apps;
@@ -112,6 +114,11 @@ static int start_report(struct box *b)
     return report_new(b->zedagent, b->node, &b->report);
 }
 
+static int start_lps(struct box *b)
+{
+    return b->report ? lps_new(b->zedagent, b->node, b->report, &b->lps) : 0;
+}
+
 static int start_loguploader(struct box *b)
 {
     return loguploader_new(b->node, &b->loguploader);
@@ -153,6 +160,7 @@ static const struct step first_half[] = {
 static const struct step second_half[] = {
     {BOX_ZEDAGENT, "attestation", start_attest},
     {BOX_ZEDAGENT, "reports", start_report},
+    {BOX_ZEDAGENT, "local profile server", start_lps},
     {BOX_LOGUPLOADER, "loguploader", start_loguploader},
     {BOX_APPS, "applications", start_apps},
 };
@@ -229,6 +237,7 @@ void box_stop(struct box *b)
     apps_free(TAKE(b->apps));
     apps_network_free(TAKE(b->network));
     loguploader_free(TAKE(b->loguploader));
+    lps_free(TAKE(b->lps));
     report_free(TAKE(b->report));
     attest_free(TAKE(b->attest));
     client_free(TAKE(b->client));

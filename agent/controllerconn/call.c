@@ -389,7 +389,7 @@ static void exchange(struct uplink_call *c)
         .tls = c->tls,
         .timeout_ms = MIN(u->send_timeout_ms, left_ms),
         .dial_timeout_ms = u->dial_timeout_ms,
-        .max_reply_bytes = UPLINK_MAX_REPLY_BYTES,
+        .max_reply_bytes = c->r.max_reply_bytes ? c->r.max_reply_bytes : UPLINK_MAX_REPLY_BYTES,
         .trace = c->r.trace,
     };
     c->begin_us = now_us(c);

@@ -75,6 +75,7 @@ struct uplink_request {
     const struct str *headers; /* instead of all that are usual; NULL: those */
     size_t n_headers;
     struct str content_type;    /* of a local POST; absent: none */
+    size_t max_reply_bytes;     /* 0: UPLINK_MAX_REPLY_BYTES */
     int64_t budget_ms;          /* for all attempts; 0: 3 times the send timeout, 4 min at most */
     struct uplink_trace *trace; /* outlives the call */
 };

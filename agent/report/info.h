@@ -47,6 +47,11 @@ struct str info_queue_key(struct world *w, const struct info_subject *s);
 Eve__Info__ZInfoDevice *info_device(struct world *w);
 void info_device_software(struct world *w, Eve__Info__ZInfoDevice *d); /* info_software.c */
 void info_device_ports(struct world *w, Eve__Info__ZInfoDevice *d);    /* info_ports.c */
+Eve__Info__ZCellularModuleInfo *info_cellular_module(struct world *w, const struct json *cellular);
+Eve__Info__ZSimcardInfo *info_sim_card(struct world *w, const struct json *card, char *module_name);
+Eve__Info__ZCellularProvider *info_provider(struct world *w, const struct json *item);
+/* NULL: nobody says who made the configuration. */
+Eve__Common__PortConfigSource *info_source(struct world *w, const struct json *source);
 void info_device_adapters(struct world *w, Eve__Info__ZInfoDevice *d); /* info_adapters.c */
 /* Into the bundle: members and addresses of a group of adapters, or of one. */
 void info_adapter_members(struct world *w, Eve__Info__ZioBundle *to, struct str name);

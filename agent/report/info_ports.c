@@ -55,7 +55,7 @@ static Eve__Info__GeoLoc *make_location(struct world *w, const struct json *port
 
 /* ---- the state now -------------------------------------------------------------------------- */
 
-static void add_cellular(struct world *w, Eve__Info__ZInfoDevice *d, const struct json *cellular)
+Eve__Info__ZCellularModuleInfo *info_cellular_module(struct world *w, const struct json *cellular)
 {
     static const char *const modes[] = {"",       "offline",   "radio-off",
                                         "online", "connected", "unrecognized"};
@@ -72,18 +72,40 @@ static void add_cellular(struct world *w, Eve__Info__ZInfoDevice *d, const struc
             m->operating_state = (Eve__Info__ZCellularOperatingState) i;
     const struct str protocol = json_get_str(module, STR("ControlProtocol"));
     m->control_protocol = str_is(protocol, "qmi") ? 1 : str_is(protocol, "mbim") ? 2 : 0;
+    return m;
+}
+
+Eve__Info__ZSimcardInfo *info_sim_card(struct world *w, const struct json *card, char *module_name)
+{
+    Eve__Info__ZSimcardInfo *s = MAKE(w, Eve__Info__ZSimcardInfo, eve__info__zsimcard_info);
+    s->name = TEXT(w, card, "Name");
+    s->cell_module_name = module_name;
+    s->imsi = TEXT(w, card, "IMSI");
+    s->iccid = TEXT(w, card, "ICCID");
+    s->state = TEXT(w, card, "State");
+    s->slot_number = (uint32_t) NUMBER(card, "SlotNumber");
+    s->slot_activated = FLAG(card, "SlotActivated");
+    return s;
+}
+
+Eve__Info__ZCellularProvider *info_provider(struct world *w, const struct json *item)
+{
+    Eve__Info__ZCellularProvider *p =
+        MAKE(w, Eve__Info__ZCellularProvider, eve__info__zcellular_provider);
+    p->plmn = TEXT(w, item, "PLMN");
+    p->description = TEXT(w, item, "Description");
+    p->current_serving = FLAG(item, "CurrentServing");
+    p->roaming = FLAG(item, "Roaming");
+    p->forbidden = FLAG(item, "Forbidden");
+    return p;
+}
+
+static void add_cellular(struct world *w, Eve__Info__ZInfoDevice *d, const struct json *cellular)
+{
+    Eve__Info__ZCellularModuleInfo *m = info_cellular_module(w, cellular);
     PUSH(w, d, cell_radios, m);
-    JSON_FOR_EACH_ITEM (json_get(cellular, STR("SimCards")), card) {
-        Eve__Info__ZSimcardInfo *s = MAKE(w, Eve__Info__ZSimcardInfo, eve__info__zsimcard_info);
-        s->name = TEXT(w, card, "Name");
-        s->cell_module_name = m->name;
-        s->imsi = TEXT(w, card, "IMSI");
-        s->iccid = TEXT(w, card, "ICCID");
-        s->state = TEXT(w, card, "State");
-        s->slot_number = (uint32_t) NUMBER(card, "SlotNumber");
-        s->slot_activated = FLAG(card, "SlotActivated");
-        PUSH(w, d, sims, s);
-    }
+    JSON_FOR_EACH_ITEM (json_get(cellular, STR("SimCards")), card)
+        PUSH(w, d, sims, info_sim_card(w, card, m->name));
 }
 
 static void add_network(struct world *w, Eve__Info__ZInfoDevice *d, const struct json *port)
@@ -126,16 +148,8 @@ static Eve__Info__WirelessStatus *make_wireless(struct world *w, const struct js
     c->n_sim_cards = make_texts(w, json_get(cellular, STR("SimCards")), "Name", &c->sim_cards);
     c->config_error = TEXT(w, cellular, "ConfigError");
     c->probe_error = TEXT(w, cellular, "ProbeError");
-    JSON_FOR_EACH_ITEM (json_get(cellular, STR("VisibleProviders")), item) {
-        Eve__Info__ZCellularProvider *p =
-            MAKE(w, Eve__Info__ZCellularProvider, eve__info__zcellular_provider);
-        p->plmn = TEXT(w, item, "PLMN");
-        p->description = TEXT(w, item, "Description");
-        p->current_serving = FLAG(item, "CurrentServing");
-        p->roaming = FLAG(item, "Roaming");
-        p->forbidden = FLAG(item, "Forbidden");
-        PUSH(w, c, providers, p);
-    }
+    JSON_FOR_EACH_ITEM (json_get(cellular, STR("VisibleProviders")), item)
+        PUSH(w, c, providers, info_provider(w, item));
     return s;
 }
 
@@ -167,7 +181,7 @@ static void set_ntp(struct world *w, Eve__Info__DevicePort *p, const struct json
     p->n_more_ntp_servers = n - 1;
 }
 
-static Eve__Common__PortConfigSource *make_source(struct world *w, const struct json *source)
+Eve__Common__PortConfigSource *info_source(struct world *w, const struct json *source)
 {
     if (!NUMBER(source, "Origin"))
         return NULL;
@@ -199,7 +213,7 @@ static Eve__Info__DevicePort *make_port(struct world *w, const struct json *conf
     p->n_dnsservers = make_texts(w, json_get(config, STR("DNSServers")), NULL, &p->dnsservers);
     p->mtu = (uint32_t) NUMBER(config, "MTU");
     p->networkuuid = make_text(w, make_is_nil_uuid(network) ? STR("") : network);
-    p->config_source = make_source(w, json_get(config, STR("ConfigSource")));
+    p->config_source = info_source(w, json_get(config, STR("ConfigSource")));
     p->proxy = info_proxy(w, config);
     p->dns = make_dns(w, config);
     p->err = make_test_results(w, config);

@@ -11,6 +11,7 @@ Eve__Metrics__ZMetricMsg *metrics_make(struct world *w);
 Eve__Metrics__DeviceMetric *metrics_device(struct world *w);
 Eve__Metrics__MemoryMetric *metrics_memory(struct world *w, uint64_t used_mb, uint64_t available_mb,
                                            double used_percent);
+void metrics_cellular(struct world *w, Eve__Metrics__DeviceMetric *d);
 /* metrics_network.c: counters of a NetworkMetric; is_swapped: seen from the other end. */
 Eve__Metrics__NetworkMetric *metrics_network(struct world *w, const struct json *metric,
                                              bool is_swapped);

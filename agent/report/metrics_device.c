@@ -202,7 +202,7 @@ static Eve__Metrics__NetworkStats *make_cellular_stats(struct world *w, const st
     return s;
 }
 
-static void set_cellular(struct world *w, Eve__Metrics__DeviceMetric *d)
+void metrics_cellular(struct world *w, Eve__Metrics__DeviceMetric *d)
 {
     const struct json *all = world_only(w, REPORT_WWAN_METRICS);
     JSON_FOR_EACH_ITEM (json_get(all, STR("networks")), network) {
@@ -245,7 +245,7 @@ Eve__Metrics__DeviceMetric *metrics_device(struct world *w)
         d->dormant_time_in_seconds =
             (uint64_t) items_int(w->ground->items, "timer.metric.interval") * DORMANT_INTERVALS;
     set_flowlog(w, d);
-    set_cellular(w, d);
+    metrics_cellular(w, d);
     return d;
 }
 

@@ -96,12 +96,6 @@ int report_subscribe(struct report *r);
 void report_unsubscribe(struct report *r);
 /* Everything that there is must be told again. */
 void report_mark_all(struct report *r);
-/* A world over the topics; ends with its arena. */
-struct report_view {
-    struct world world;
-    struct report_ground ground;
-};
-void report_view_init(struct report *r, struct arena *a, struct report_view *v);
 
 /* dirty.c: last NULL: it is there. */
 void report_mark(struct report *r, enum report_kind kind, struct str key, const struct json *last);

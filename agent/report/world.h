@@ -117,3 +117,11 @@ const struct machine_interface *world_interface(struct world *w, struct str name
 const struct json *world_port(struct world *w, struct str label);
 /* Member of AssignableAdapters by the value of one of its fields; NULL: none. */
 const struct json *world_adapter(struct world *w, const char *field, struct str value);
+
+struct report;
+/* A world over the topics that the reporter reads; ends with its arena. */
+struct report_view {
+    struct world world;
+    struct report_ground ground;
+};
+void report_view_init(struct report *r, struct arena *a, struct report_view *v);

@@ -60,7 +60,6 @@ static void keep_names(struct zedagent *z, const Eve__Config__EdgeDevConfig *c)
     f->project_id = arena_str(z->names, pb_text(c->project_id));
     f->enterprise_name = arena_str(z->names, pb_text(c->enterprise_name));
     f->enterprise_id = arena_str(z->names, pb_text(c->enterprise_id));
-    f->local_profile = arena_str(z->names, pb_text(c->global_profile));
 }
 
 /* False: it is older than what is in force. */
@@ -186,10 +185,14 @@ enum apply_result apply_config(struct zedagent *z, const Eve__Config__EdgeDevCon
         return APPLY_SKIPPED_REBOOT;
     if (z->facts.is_maintenance)
         return APPLY_OK;
-    if (source != PARSE_BOOTSTRAP)
+    if (source != PARSE_BOOTSTRAP) {
         watch_certs(z, c);
+        local_follow_config(z, c);
+    }
     result = take_sections(z, c, source);
-    if (result == APPLY_OK)
+    if (result == APPLY_OK) {
+        local_prune(z);
         z->facts.config_processed_us = z->facts.config_received_us;
+    }
     return result;
 }

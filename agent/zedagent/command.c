@@ -11,6 +11,7 @@ static const struct {
     [COMMAND_REBOOT] = {"reboot", {"status/rebootConfig", sizeof("status/rebootConfig") - 1}},
     [COMMAND_SHUTDOWN] = {"shutdown",
                           {"status/shutdownConfig", sizeof("status/shutdownConfig") - 1}},
+    [COMMAND_POWEROFF] = {"poweroff", {0}},
 };
 
 /* False: none, or nonsense. */
@@ -51,7 +52,7 @@ static uint32_t *counter_of(struct zedagent *z, enum command_kind kind)
 
 void command_load(struct zedagent *z)
 {
-    for (int kind = 0; kind < COMMANDS; kind++)
+    for (int kind = 0; kind < COMMAND_POWEROFF; kind++)
         (void) read_counter(z, (enum command_kind) kind, counter_of(z, (enum command_kind) kind));
 }
 
@@ -59,15 +60,19 @@ static void act(struct zedagent *z, enum command_kind kind)
 {
     z->commands[kind].is_commanded = true;
     z->commands[kind].is_deferred = false;
-    log_info("the controller commands", LOG_TEXT("operation", kinds[kind].name));
+    log_info("the device is commanded to go down", LOG_TEXT("operation", kinds[kind].name),
+             LOG_INT("is_local", z->commands[kind].is_local));
     topics_stop_apps(z);
     status_update(z);
 }
 
 static bool is_under_way(const struct zedagent *z, enum command_kind kind)
 {
-    return z->commands[kind].is_commanded ||
-           (kind == COMMAND_REBOOT ? z->neighbours.is_rebooting : z->neighbours.is_shutting_down);
+    const struct neighbours *n = &z->neighbours;
+    const bool is_done[COMMANDS] = {[COMMAND_REBOOT] = n->is_rebooting,
+                                    [COMMAND_SHUTDOWN] = n->is_shutting_down,
+                                    [COMMAND_POWEROFF] = n->is_powering_off};
+    return z->commands[kind].is_commanded || is_done[kind];
 }
 
 bool command_take(struct zedagent *z, enum command_kind kind, const Eve__Config__DeviceOpsCmd *c)
@@ -102,8 +107,25 @@ bool command_take(struct zedagent *z, enum command_kind kind, const Eve__Config_
         return false;
     }
     command->is_acted_on = true;
+    command->is_local = false;
     act(z, kind);
     return true;
+}
+
+bool command_can_obey(struct zedagent *z, enum command_kind kind)
+{
+    if (z->neighbours.is_testing_update) {
+        z->commands[kind].is_deferred = true;
+        z->commands[kind].is_local = true;
+        return false;
+    }
+    return !is_under_way(z, kind);
+}
+
+void command_obey(struct zedagent *z, enum command_kind kind)
+{
+    z->commands[kind].is_local = true;
+    act(z, kind);
 }
 
 void command_run_deferred(struct zedagent *z)

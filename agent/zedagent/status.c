@@ -5,7 +5,7 @@
 #include "zedagent/zedagent_internal.h"
 
 enum { REASON_USER = 1, MAX_REASON = 31 };
-enum { BOOT_REASON_REBOOT = 2 };
+enum { BOOT_REASON_REBOOT = 2, BOOT_REASON_POWEROFF = 14 };
 
 static bool is_commanded(const struct zedagent *z, enum command_kind kind)
 {
@@ -15,7 +15,7 @@ static bool is_commanded(const struct zedagent *z, enum command_kind kind)
 static enum zedagent_device_state state_of(const struct zedagent *z)
 {
     const struct neighbours *n = &z->neighbours;
-    if (n->is_powering_off)
+    if (is_commanded(z, COMMAND_POWEROFF) || n->is_powering_off)
         return n->are_domains_halted ? ZEDAGENT_POWERING_OFF : ZEDAGENT_PREPARING_POWEROFF;
     if (is_commanded(z, COMMAND_REBOOT) || n->is_rebooting)
         return ZEDAGENT_REBOOTING;
@@ -40,33 +40,47 @@ static struct json *reasons_value(struct arena *a, unsigned reasons)
     return list;
 }
 
-static struct json *silence_value(struct arena *a)
+static struct json *silence_value(struct arena *a, const struct local_radio *r)
 {
     struct gotype g = gotype_new(a);
-    gotype_bool(&g, "Imposed", false);
-    gotype_bool(&g, "ChangeInProgress", false);
-    gotype_time(&g, "ChangeRequestedAt", 0);
+    gotype_bool(&g, "Imposed", r->is_silent);
+    gotype_bool(&g, "ChangeInProgress", r->is_changing);
+    gotype_time(&g, "ChangeRequestedAt", r->requested_us);
     gotype_text(&g, "ConfigError", STR(""));
     return g.object;
+}
+
+static struct str requested_reason(const struct zedagent *z)
+{
+    if (is_commanded(z, COMMAND_POWEROFF))
+        return STR("NORMAL: local profile server power off");
+    if (!is_commanded(z, COMMAND_REBOOT))
+        return STR("");
+    return z->commands[COMMAND_REBOOT].is_local ? STR("NORMAL: local profile graceful reboot")
+                                                : STR("NORMAL: controller reboot");
 }
 
 static struct json *status_value(struct arena *a, const struct zedagent *z)
 {
     struct gotype g = gotype_new(a);
     const bool reboots = is_commanded(z, COMMAND_REBOOT);
+    const bool powers_off = is_commanded(z, COMMAND_POWEROFF);
     gotype_text(&g, "Name", STR("zedagent"));
     gotype_int(&g, "ConfigGetStatus", z->facts.config_status);
     gotype_bool(&g, "RebootCmd", reboots);
     gotype_bool(&g, "ShutdownCmd", is_commanded(z, COMMAND_SHUTDOWN));
-    gotype_bool(&g, "PoweroffCmd", false);
-    gotype_text(&g, "RequestedRebootReason", reboots ? STR("NORMAL: controller reboot") : STR(""));
-    gotype_int(&g, "RequestedBootReason", reboots ? BOOT_REASON_REBOOT : 0);
+    gotype_bool(&g, "PoweroffCmd", powers_off);
+    gotype_text(&g, "RequestedRebootReason", requested_reason(z));
+    gotype_int(&g, "RequestedBootReason",
+               powers_off ? BOOT_REASON_POWEROFF
+               : reboots  ? BOOT_REASON_REBOOT
+                          : 0);
     gotype_bool(&g, "MaintenanceMode", z->facts.is_maintenance);
     gotype_value(&g, "MaintenanceModeReasons", reasons_value(a, z->facts.maintenance_reasons));
     gotype_bool(&g, "EdgeNodeCertsRefused", z->are_certs_refused);
     gotype_int(&g, "ForceFallbackCounter", z->fallback_counter);
     gotype_text(&g, "CurrentProfile", z->facts.local_profile);
-    gotype_value(&g, "RadioSilence", silence_value(a));
+    gotype_value(&g, "RadioSilence", silence_value(a, &z->local.radio));
     gotype_int(&g, "DeviceState", z->facts.device_state);
     gotype_int(&g, "AttestState", z->attest_state);
     gotype_text(&g, "AttestError", z->attest_error);
@@ -85,9 +99,10 @@ void status_update(struct zedagent *z)
     unsigned char hash[SHA256_BYTES];
     struct json *value;
     z->facts.device_state = state_of(z);
+    z->facts.local_profile = local_current_profile(z);
     z->facts.is_rebooting = is_commanded(z, COMMAND_REBOOT) || is_commanded(z, COMMAND_SHUTDOWN) ||
-                            z->neighbours.is_rebooting || z->neighbours.is_shutting_down ||
-                            z->neighbours.is_powering_off;
+                            is_commanded(z, COMMAND_POWEROFF) || z->neighbours.is_rebooting ||
+                            z->neighbours.is_shutting_down || z->neighbours.is_powering_off;
     value = status_value(a, z);
     json_write(&text, value);
     pki_sha256(buf_str(&text), hash);

@@ -41,6 +41,7 @@ void topics_close(struct zedagent *z)
     publication_free(t->status);
     publication_free(t->controller_certs);
     publication_free(t->loc);
+    publication_free(t->collect_info);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -185,9 +186,10 @@ void topics_apply(struct zedagent *z, enum section_id id, struct parse *p)
     t->sources[id] = p->source;
     p->files = NULL;
     p->cache_directory = node_path(p->arena, z->node, NODE_PERSIST, CACHE);
-    const struct json *all = s->parse(p);
+    struct json *all = s->parse(p);
     if (!all)
         return;
+    all = local_amend(z, id, p->arena, all);
     write_files(z, p);
     publish_all(z, id, p->arena, all);
     if (id == SECTION_PATCH_ENVELOPES)

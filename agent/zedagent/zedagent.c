@@ -149,6 +149,7 @@ int zedagent_new(struct node *n, const struct zedagent_options *o, struct zedage
     }
     look_at_machine(z);
     command_load(z);
+    local_load(z);
     start_items(z);
     start_bootstrap(z);
     status_update(z);
@@ -166,6 +167,7 @@ void zedagent_free(struct zedagent *z)
     cycle_close(z);
     certs_close(z);
     neighbours_close(z);
+    local_done(z);
     topics_close(z);
     node_link_free(z->link);
     items_free(z->items);

@@ -38,7 +38,7 @@ struct zedagent_facts {
     unsigned maintenance_reasons; /* bits 1 << MaintenanceModeReason */
     bool is_rebooting;            /* a reboot, shutdown or power-off is under way */
     struct str device_name, project_name, project_id, enterprise_name, enterprise_id;
-    struct str local_profile;
+    struct str local_profile; /* in force: of a local profile server, else the controller's */
     bool is_configured; /* a configuration is in force */
 };
 
@@ -48,6 +48,7 @@ enum zedagent_event {
     ZEDAGENT_FORBIDDEN,   /* config was answered 403: attest anew */
     ZEDAGENT_NEEDS_CERTS, /* the controller has other certificates than we know */
     ZEDAGENT_CONFIGURED,  /* a configuration was applied, or was found unchanged */
+    ZEDAGENT_LOCAL,       /* the configuration names another local profile server */
 };
 struct zedagent_listener {
     void (*on_event)(struct zedagent_listener *l, enum zedagent_event e);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "loop/loop.h"
+#include "zedagent/local.h"
 #include "zedagent/parse.h"
 #include "zedagent/zedagent.h"
 
@@ -15,6 +16,7 @@ struct client;
 struct topics {
     struct publication *sections[SECTIONS];
     struct publication *items, *status, *controller_certs, *loc;
+    struct publication *collect_info;             /* NULL: nobody asked for it */
     unsigned char hashes[SECTIONS][SHA256_BYTES]; /* of what was parsed last */
     enum parse_source sources[SECTIONS];          /* PARSE_NOWHERE: nothing was */
 };
@@ -27,10 +29,11 @@ void topics_forget(struct zedagent *z, enum section_id id);
 /* Every application is to stop. */
 void topics_stop_apps(struct zedagent *z);
 
-/* ---- commands of the controller ---------------------------------------------------------------
+/* ---- commands to the device --------------------------------------------------------------------
  */
 
-enum command_kind { COMMAND_REBOOT, COMMAND_SHUTDOWN, COMMANDS };
+/* The controller counts the first two; nobody but who is near orders the last. */
+enum command_kind { COMMAND_REBOOT, COMMAND_SHUTDOWN, COMMAND_POWEROFF, COMMANDS };
 
 struct command {
     unsigned char hash[SHA256_BYTES]; /* of the command that was looked at last */
@@ -38,12 +41,54 @@ struct command {
     bool is_acted_on;  /* that one */
     bool is_deferred;  /* until the test of an update is over */
     bool is_commanded; /* in this life */
+    bool is_local;     /* by who is near */
 };
 /* What was acted on in earlier lives. */
 void command_load(struct zedagent *z);
 /* True: the device is about to go down. */
 bool command_take(struct zedagent *z, enum command_kind kind, const Eve__Config__DeviceOpsCmd *c);
+/* By who is near: false when it is under way, or waits for the test of an update. */
+bool command_can_obey(struct zedagent *z, enum command_kind kind);
+void command_obey(struct zedagent *z, enum command_kind kind);
 void command_run_deferred(struct zedagent *z);
+
+/* ---- what is ordered nearby --------------------------------------------------------------------
+ */
+
+/* Strings are of the heap. */
+struct local {
+    struct str server, token, global_profile; /* of the configuration */
+    struct str profile;                       /* of the server; empty: none */
+    struct str commands;                      /* LocalCommands, JSON; empty: never any */
+    struct str boot_orders;                   /* AppBootConfigList, packed */
+    struct local_radio radio;
+    uint64_t device_timestamp, compound_timestamp;
+    struct subscription *apps, *network; /* while somebody waits for what they say */
+};
+void local_load(struct zedagent *z);
+void local_done(struct zedagent *z);
+void local_follow_config(struct zedagent *z, const Eve__Config__EdgeDevConfig *config);
+/* What is published of a section, with what was ordered here. */
+struct json *local_amend(struct zedagent *z, enum section_id id, struct arena *a, struct json *all);
+/* Applications and volumes that are gone are forgotten. */
+void local_prune(struct zedagent *z);
+struct str local_current_profile(const struct zedagent *z);
+
+/* Of local_commands.c and local_boot.c. */
+void commands_load(struct zedagent *z);
+void commands_amend_app(struct arena *a, const struct json *commands, struct json *app);
+const struct json *commands_read(const struct zedagent *z, struct arena *a);
+struct json *commands_amend_volumes(struct arena *a, const struct json *commands, struct json *all);
+void boot_load(struct zedagent *z);
+void boot_amend_app(const struct zedagent *z, struct arena *a, struct json *app);
+/* An application by UUID, name or both; NULL: there is none. */
+struct local_app {
+    struct str id, name;
+    struct local_app *next;
+};
+struct local_app *local_list_apps(const struct zedagent *z, struct arena *a);
+const struct local_app *local_find_app(const struct local_app *list, struct str id,
+                                       struct str name);
 
 /* ---- the rest ---------------------------------------------------------------------------------
  */
@@ -109,6 +154,7 @@ struct zedagent {
     struct node_watch watch;
     struct topics topics;
     struct command commands[COMMANDS];
+    struct local local;
     struct neighbours neighbours;
     struct checkpoint checkpoint;
     struct cycle cycle;

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lps/lps.h"
+
+#include <errno.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "loop/loop.h"
+#include "lps/messages.h"
+#include "lps/places.h"
+#include "node/link.h"
+#include "protobuf/message.h"
+#include "report/report.h"
+#include "zedagent/local.h"
+
+/* A server's order is a few lines; what is larger is not read. */
+#define MAX_REPLY_BYTES ((size_t) 256 * 1024)
+#define HOUR_S 3600
+#define RADIO_THROTTLED_S 300
+/* Something that changes again and again is not told more often. */
+#define MIN_INTERVAL_MS 1000
+/* As EVE's tickers: 0.88 to 1.1 of the interval. */
+#define SPREAD_PERCENT 11
+#define NO_LOCAL_NETWORK "ports cannot be configured by a local profile server here"
+
+enum endpoint_id {
+    ENDPOINT_PROFILE,
+    ENDPOINT_RADIO,
+    ENDPOINT_APPS,
+    ENDPOINT_DEVICE,
+    ENDPOINT_LOCATION,
+    ENDPOINT_NETWORK,
+    ENDPOINT_BOOT,
+    ENDPOINTS,
+};
+
+struct task {
+    struct lps *lps;
+    struct uplink_call *call;
+    int64_t due_ms, began_ms; /* due 0: not at all */
+    size_t place;             /* that is asked now */
+    bool is_throttled;        /* the server does not know the endpoint */
+    bool is_failing;          /* and it was said */
+};
+
+struct lps {
+    struct zedagent *zedagent;
+    struct node *node;
+    struct report *report;
+    struct zedagent_listener listener;
+    struct loop_timer *timer;
+    struct task tasks[ENDPOINTS];
+    /* While there is a server. */
+    struct uplink *uplink;
+    struct subscription *app_networks;
+    struct arena *arena; /* of the places */
+    struct places *places;
+    char *server; /* as it was looked for */
+    bool is_stale;
+    const char *network_error; /* of what the server ordered; "": nothing */
+};
+
+/* Every answer must carry the token that the controller named. */
+static bool is_token(const struct lps *l, const char *token)
+{
+    return str_eq(pb_text(token), zedagent_local_server(l->zedagent).token);
+}
+
+/* ---- what is told, and what comes back ------------------------------------------------------ */
+
+static struct str make_radio(struct lps *l, struct world *w)
+{
+    const Eve__Profile__RadioStatus *s = lps_radio_status(w, l->zedagent);
+    return s ? pb_pack(w->arena, &s->base) : STR_NONE;
+}
+
+static struct str make_apps(struct lps *l, struct world *w)
+{
+    return pb_pack(w->arena, &lps_app_info(w, l->zedagent)->base);
+}
+
+static struct str make_device(struct lps *l, struct world *w)
+{
+    return pb_pack(w->arena, &lps_device_info(w, l->zedagent)->base);
+}
+
+static struct str make_place(struct lps *l, struct world *w)
+{
+    const Eve__Info__ZInfoLocation *i = lps_location(w);
+    (void) l;
+    return i ? pb_pack(w->arena, &i->base) : STR_NONE;
+}
+
+static struct str make_network(struct lps *l, struct world *w)
+{
+    const Eve__Profile__NetworkInfo *i = lps_network_info(w, str_of(l->network_error));
+    return i ? pb_pack(w->arena, &i->base) : STR_NONE;
+}
+
+static struct str make_boot(struct lps *l, struct world *w)
+{
+    return pb_pack(w->arena, &lps_boot_info(w, l->zedagent)->base);
+}
+
+/* -EBADMSG: no such message; -EACCES: another token. */
+static int take_profile(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__LocalProfile *p = PB_UNPACK(a, eve__profile__local_profile, body);
+    if (!p)
+        return -EBADMSG;
+    if (!is_token(l, p->server_token))
+        return -EACCES;
+    zedagent_take_profile(l->zedagent, pb_text(p->local_profile));
+    return 0;
+}
+
+static int take_radio(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__RadioConfig *c = PB_UNPACK(a, eve__profile__radio_config, body);
+    if (!c)
+        return -EBADMSG;
+    if (!is_token(l, c->server_token))
+        return -EACCES;
+    zedagent_take_radio_silence(l->zedagent, c->radio_silence);
+    return 0;
+}
+
+static int take_apps(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__LocalAppCmdList *c = PB_UNPACK(a, eve__profile__local_app_cmd_list, body);
+    if (!c)
+        return -EBADMSG;
+    /* Who orders nothing need not say who it is. */
+    if (c->n_app_commands && !is_token(l, c->server_token))
+        return -EACCES;
+    zedagent_take_app_commands(l->zedagent, c);
+    return 0;
+}
+
+static int take_device(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__LocalDevCmd *c = PB_UNPACK(a, eve__profile__local_dev_cmd, body);
+    if (!c)
+        return -EBADMSG;
+    if (!is_token(l, c->server_token))
+        return -EACCES;
+    zedagent_take_device_command(l->zedagent, c);
+    return 0;
+}
+
+/* The ports stay as the controller says, and the server is told why. */
+static int take_network(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__LocalNetworkConfig *c =
+        PB_UNPACK(a, eve__profile__local_network_config, body);
+    if (!c)
+        return -EBADMSG;
+    if (!is_token(l, c->server_token))
+        return -EACCES;
+    l->network_error = c->n_ports ? NO_LOCAL_NETWORK : "";
+    return 0;
+}
+
+static int take_boot(struct lps *l, struct arena *a, struct str body)
+{
+    const Eve__Profile__AppBootConfigList *c =
+        PB_UNPACK(a, eve__profile__app_boot_config_list, body);
+    if (!c)
+        return -EBADMSG;
+    if (!is_token(l, c->server_token))
+        return -EACCES;
+    zedagent_take_boot_orders(l->zedagent, c);
+    return 0;
+}
+
+static void forget_boot(struct lps *l)
+{
+    const Eve__Profile__AppBootConfigList none = EVE__PROFILE__APP_BOOT_CONFIG_LIST__INIT;
+    zedagent_take_boot_orders(l->zedagent, &none);
+}
+
+static void forget_network(struct lps *l)
+{
+    l->network_error = "";
+}
+
+static const struct endpoint {
+    const char *path, *interval; /* a config item */
+    int64_t throttled_s;
+    struct str (*make)(struct lps *l, struct world *w);           /* absent: not now; NULL: a GET */
+    int (*take)(struct lps *l, struct arena *a, struct str body); /* NULL: nothing is ordered */
+    void (*forget)(struct lps *l); /* the server does not know the endpoint any more */
+} endpoints[ENDPOINTS] = {
+    [ENDPOINT_PROFILE] = {"local_profile", "timer.lps.profile", HOUR_S, NULL, take_profile, NULL},
+    [ENDPOINT_RADIO] = {"radio", "timer.lps.radio", RADIO_THROTTLED_S, make_radio, take_radio,
+                        NULL},
+    [ENDPOINT_APPS] = {"appinfo", "timer.lps.appinfo", HOUR_S, make_apps, take_apps, NULL},
+    [ENDPOINT_DEVICE] = {"devinfo", "timer.lps.devinfo", HOUR_S, make_device, take_device, NULL},
+    [ENDPOINT_LOCATION] = {"location", "timer.location.app.interval", HOUR_S, make_place, NULL,
+                           NULL},
+    [ENDPOINT_NETWORK] = {"network", "timer.lps.network", HOUR_S, make_network, take_network,
+                          forget_network},
+    [ENDPOINT_BOOT] = {"appbootinfo", "timer.lps.appbootinfo", HOUR_S, make_boot, take_boot,
+                       forget_boot},
+};
+
+static const struct endpoint *endpoint_of(const struct task *t)
+{
+    return &endpoints[t - t->lps->tasks];
+}
+
+/* ---- when ----------------------------------------------------------------------------------- */
+
+static int64_t now_ms(const struct lps *l)
+{
+    return loop_now_ms(l->node->loop);
+}
+
+static bool has_places(const struct lps *l)
+{
+    return l->places && l->places->n > 0;
+}
+
+static void set_timer(struct lps *l)
+{
+    int64_t due_ms = INT64_MAX;
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        if (l->tasks[i].due_ms && !l->tasks[i].call)
+            due_ms = MIN(due_ms, l->tasks[i].due_ms);
+    if (l->is_stale)
+        due_ms = 0;
+    if (due_ms == INT64_MAX)
+        loop_timer_stop(l->timer);
+    else
+        loop_timer_start(l->timer, MAX(due_ms - now_ms(l), 0), 0);
+}
+
+static void schedule(struct task *t)
+{
+    const struct endpoint *e = endpoint_of(t);
+    const struct items *items = zedagent_items(t->lps->zedagent);
+    const int64_t interval_s = t->is_throttled ? e->throttled_s : items_int(items, e->interval);
+    t->due_ms =
+        now_ms(t->lps) + node_spread_ms(t->lps->node, interval_s * 1000 * 99 / 100, SPREAD_PERCENT);
+    set_timer(t->lps);
+}
+
+/* What it is about has changed. One that the server does not know is left alone. */
+static void hurry(struct lps *l, enum endpoint_id id)
+{
+    struct task *t = &l->tasks[id];
+    if (!has_places(l) || t->is_throttled)
+        return;
+    t->due_ms = MIN(t->due_ms, MAX(t->began_ms + MIN_INTERVAL_MS, now_ms(l)));
+    set_timer(l);
+}
+
+/* ---- one request ---------------------------------------------------------------------------- */
+
+static void ask(struct task *t);
+
+static bool is_message(struct str content_type)
+{
+    const ptrdiff_t semicolon = str_find(content_type, ';');
+    const struct str type =
+        str_trim(semicolon < 0 ? content_type : str_sub(content_type, 0, (size_t) semicolon));
+    return str_eq_nocase(type, STR("application/x-proto-binary"));
+}
+
+/* Said once, until it works again. */
+static void fail(struct task *t, const struct uplink_answer *answer, int error)
+{
+    if (!t->is_failing)
+        log_warning("the local profile server is not understood, ignoring it",
+                    LOG_TEXT("endpoint", endpoint_of(t)->path),
+                    LOG_INT("http_status", answer->http_status), LOG_ERRNO(error),
+                    LOG_STR("words", answer->words));
+    t->is_failing = true;
+}
+
+static int take(struct task *t, const struct uplink_answer *answer)
+{
+    const struct endpoint *e = endpoint_of(t);
+    ARENA_AUTO a = arena_new();
+    if (answer->error < 0 && answer->error != -EPROTO)
+        return answer->error;
+    switch (answer->http_status) {
+    case 200:
+    case 201:
+        if (!e->take)
+            return 0;
+        return is_message(answer->content_type) ? e->take(t->lps, a, answer->body) : -EBADMSG;
+    case 204:
+        return e->make ? 0 : -EPROTO; /* the one who only asks wants an answer */
+    case 404:
+        if (e->forget)
+            e->forget(t->lps);
+        return -ENOENT;
+    default:
+        return -EPROTO;
+    }
+}
+
+static void on_answer(void *arg, const struct uplink_answer *answer)
+{
+    struct task *t = arg;
+    struct lps *l = t->lps;
+    t->call = NULL;
+    const int r = take(t, answer);
+    t->is_throttled = r == -ENOENT;
+    if (r == 0)
+        t->is_failing = false;
+    else if (r != -ENOENT) {
+        fail(t, answer, r);
+        t->place++;
+        if (l->places && t->place < l->places->n) {
+            ask(t);
+            return;
+        }
+    }
+    schedule(t);
+}
+
+static void ask(struct task *t)
+{
+    ARENA_AUTO a = arena_new();
+    struct lps *l = t->lps;
+    const struct endpoint *e = endpoint_of(t);
+    const struct place *p = &l->places->items[t->place];
+    struct report_view view;
+    report_view_init(l->report, a, &view);
+    const struct str body = e->make ? e->make(l, &view.world) : STR_NONE;
+    if (e->make && !body.p) {
+        schedule(t);
+        return;
+    }
+    const int64_t timeout_ms = items_int(l->node->items, "timer.send.timeout") * 1000;
+    const struct uplink_request r = {
+        .url = arena_printf(a, "%.*s/api/v1/%s", STR_ARG(p->url), e->path),
+        .body = body,
+        .port = p->bridge,
+        .source = p->source,
+        .is_local = true,
+        .content_type = STR("application/x-proto-binary"),
+        .max_reply_bytes = MAX_REPLY_BYTES,
+        .budget_ms = timeout_ms ? timeout_ms : UPLINK_SEND_TIMEOUT_MS};
+    t->call = uplink_send(l->uplink, &r, on_answer, t);
+}
+
+/* ---- where ---------------------------------------------------------------------------------- */
+
+static struct json *values_of(struct arena *a, const struct subscription *s,
+                              const struct publication *p)
+{
+    struct json *all = json_new(a, json_object());
+    size_t position = 0;
+    struct str key, text;
+    while (s ? subscription_next(s, &position, &key, &text)
+             : publication_next(p, &position, &key, &text)) {
+        const struct json *v = json_parse_quick(a, text);
+        if (v)
+            (void) json_append_member(a, all, arena_str(a, key), *v);
+    }
+    return all;
+}
+
+/* Each bridge is a port of its own. */
+static void set_ports(struct lps *l)
+{
+    ARENA_AUTO a = arena_new();
+    struct uplink_port *ports = ARENA_ARRAY(a, struct uplink_port, PLACES_MAX);
+    for (size_t i = 0; i < l->places->n; i++)
+        ports[i] = (struct uplink_port){.name = l->places->items[i].bridge,
+                                        .is_management = true,
+                                        .is_l3 = true,
+                                        .addresses = &l->places->items[i].source,
+                                        .n_addresses = 1};
+    struct uplink_ports *all = uplink_ports_new(1, ports, l->places->n);
+    uplink_set_ports(l->uplink, all);
+    uplink_ports_unref(all);
+}
+
+static void stop_calls(struct lps *l)
+{
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        if (l->tasks[i].call)
+            uplink_cancel(TAKE(l->tasks[i].call));
+        l->tasks[i] = (struct task){.lps = l};
+    }
+}
+
+static bool is_same(const struct places *x, const struct places *y)
+{
+    if (!x || x->n != y->n)
+        return false;
+    for (size_t i = 0; i < x->n; i++)
+        if (!str_eq(x->items[i].url, y->items[i].url) ||
+            !str_eq(x->items[i].bridge, y->items[i].bridge) ||
+            !str_eq(x->items[i].source, y->items[i].source))
+            return false;
+    return true;
+}
+
+/* Asks everything of a server that was found anew, whatever it did not know before. */
+static void find(struct lps *l)
+{
+    struct arena *a = arena_new_with(1024);
+    struct places *found = ARENA_NEW(a, struct places);
+    l->is_stale = false;
+    ARENA_AUTO scratch = arena_new();
+    places_find(a, zedagent_local_server(l->zedagent).address,
+                values_of(scratch, l->app_networks, NULL),
+                values_of(scratch, NULL, zedagent_network_instances(l->zedagent)), found);
+    if (is_same(l->places, found)) {
+        arena_free(a);
+        return;
+    }
+    stop_calls(l);
+    arena_free(l->arena);
+    l->arena = a;
+    l->places = found;
+    set_ports(l);
+    if (found->n)
+        log_info("the local profile server is found", LOG_STR("at", found->items[0].url));
+    for (size_t i = 0; found->n && i < ENDPOINTS; i++)
+        l->tasks[i].due_ms = now_ms(l) + 1;
+}
+
+static void on_timer(void *arg)
+{
+    struct lps *l = arg;
+    if (l->is_stale)
+        find(l);
+    for (size_t i = 0; has_places(l) && i < ENDPOINTS; i++) {
+        struct task *t = &l->tasks[i];
+        if (t->call || !t->due_ms || t->due_ms > now_ms(l))
+            continue;
+        t->began_ms = now_ms(l);
+        t->place = 0;
+        ask(t);
+    }
+    set_timer(l);
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
+
+static void on_app_network(void *arg, struct str key, const struct json *value)
+{
+    struct lps *l = arg;
+    (void) key;
+    (void) value;
+    l->is_stale = true;
+    set_timer(l);
+}
+
+static void on_app_network_again(void *arg, struct str key, const struct json *value,
+                                 const struct json *old)
+{
+    (void) old;
+    on_app_network(arg, key, value);
+}
+
+static void close_server(struct lps *l)
+{
+    stop_calls(l);
+    loop_timer_stop(l->timer);
+    subscription_free(TAKE(l->app_networks));
+    uplink_free(TAKE(l->uplink));
+    arena_free(TAKE(l->arena));
+    mem_free(TAKE(l->server));
+    l->places = NULL;
+    l->is_stale = false;
+    l->network_error = "";
+}
+
+static void open_server(struct lps *l, struct str address)
+{
+    static const struct subscription_handlers h = {.on_create = on_app_network,
+                                                   .on_modify = on_app_network_again,
+                                                   .on_delete = on_app_network};
+    const struct pubsub_name name = {.agent = STR("zedrouter"), .topic = STR("AppNetworkStatus")};
+    struct node *n = l->node;
+    const int r = subscription_new(n->pubsub, &name, &h, l, &l->app_networks);
+    if (r < 0) {
+        log_error("the local profile server is not looked for", LOG_ERRNO(r));
+        return;
+    }
+    l->server = mem_dup(address.p, address.n + 1);
+    l->server[address.n] = 0;
+    l->uplink = uplink_new(&(struct uplink_options){.loop = n->loop,
+                                                    .wire = n->wire,
+                                                    .clock = n->clock,
+                                                    .metrics = zedagent_link(l->zedagent)->metrics,
+                                                    .server = STR(""),
+                                                    .user_agent = n->user_agent});
+    l->is_stale = true;
+    set_timer(l);
+}
+
+static void follow_config(struct lps *l)
+{
+    const struct str address = zedagent_local_server(l->zedagent).address;
+    if (l->server && str_is(address, l->server)) {
+        l->is_stale = true; /* names of network instances may be others */
+        set_timer(l);
+        return;
+    }
+    close_server(l);
+    if (address.n)
+        open_server(l, address);
+}
+
+static void on_event(struct zedagent_listener *listener, enum zedagent_event e)
+{
+    struct lps *l = CONTAINER_OF(listener, struct lps, listener);
+    if (e == ZEDAGENT_LOCAL || (e == ZEDAGENT_CONFIGURED && l->server))
+        follow_config(l);
+    if (e != ZEDAGENT_FACTS || !l->server)
+        return;
+    hurry(l, ENDPOINT_DEVICE);
+    hurry(l, ENDPOINT_APPS);
+    hurry(l, ENDPOINT_RADIO);
+}
+
+int lps_new(struct zedagent *z, struct node *n, struct report *r, struct lps **ret)
+{
+    struct lps *l = NEW(struct lps);
+    l->zedagent = z;
+    l->node = n;
+    l->report = r;
+    l->timer = loop_timer_new(n->loop, on_timer, l);
+    l->listener.on_event = on_event;
+    stop_calls(l);
+    l->network_error = "";
+    zedagent_listen(z, &l->listener);
+    follow_config(l);
+    *ret = l;
+    return 0;
+}
+
+void lps_free(struct lps *l)
+{
+    if (!l)
+        return;
+    zedagent_unlisten(&l->listener);
+    close_server(l);
+    loop_timer_free(l->timer);
+    mem_free(l);
+}
