@@ -36,10 +36,8 @@ void *stream_peer_name(struct stream_peer *peer, const struct pki_cert *c)
 }
 
 /* One that only proves to own its key. */
-static void *keep_certificate(struct stream_peer *peer, const struct pki_cert *c)
+static void *keep_certificate(struct stream_peer *peer, struct str der)
 {
-    ARENA_AUTO a = arena_new();
-    struct str der = pki_cert_der(a, c);
     char *copy = mem_dup(der.p, der.n);
     peer->certificate = str_range(copy, der.n);
     return copy;
@@ -47,13 +45,18 @@ static void *keep_certificate(struct stream_peer *peer, const struct pki_cert *c
 
 void *stream_peer_identify(struct stream_peer *peer, const SSL *ssl)
 {
+    const struct str unjudged = tls_ticket_certificate(ssl);
+    if (unjudged.n > 0)
+        return keep_certificate(peer, unjudged);
     /* In a resumed session it comes from the ticket, with the verdict of that day. */
     X509 *x509 = SSL_get0_peer_certificate(ssl);
     if (!x509)
         return NULL;
     CLEANUP(pki_cert_freep) struct pki_cert *c = pki_cert_of_x509(x509);
-    if (SSL_get_verify_result(ssl) == X509_V_ERR_APPLICATION_VERIFICATION)
-        return keep_certificate(peer, c);
+    if (SSL_get_verify_result(ssl) == X509_V_ERR_APPLICATION_VERIFICATION) {
+        ARENA_AUTO a = arena_new();
+        return keep_certificate(peer, pki_cert_der(a, c));
+    }
     int64_t not_after = pki_cert_not_after(c);
     int64_t now = clock_system.wall_us(&clock_system) / 1000000;
     if (SSL_get_verify_result(ssl) != X509_V_OK || not_after <= now) {

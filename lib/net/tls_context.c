@@ -125,6 +125,7 @@ static void set_any_client(SSL_CTX *ctx)
 {
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, on_verify_any, NULL);
+    tls_tickets_keep_certificate(ctx);
 }
 
 SSL_CTX *tls_server_ctx_new(const struct tls_material *m, struct tls_tickets *tickets)

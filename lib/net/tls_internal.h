@@ -32,6 +32,10 @@ void tls_tickets_init(struct tls_tickets *t);
 void tls_tickets_done(struct tls_tickets *t);
 /* t outlives the context and its connections. */
 void tls_tickets_install(struct tls_tickets *t, SSL_CTX *ctx);
+/* For contexts that verify nobody: tickets of TLS 1.3 carry a client's certificate as bytes, and
+ * the session has no other. */
+void tls_tickets_keep_certificate(SSL_CTX *ctx);
+struct str tls_ticket_certificate(const SSL *ssl);
 
 /* ---- configuration -------------------------------------------------------------------------- */
 

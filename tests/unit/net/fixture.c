@@ -128,6 +128,8 @@ static void on_open(void *ctx, struct stream *stream, struct str alpn)
         copy_text(c->organization, sizeof(c->organization), peer->organizations[0]);
     c->has_certificate = peer->has_certificate;
     c->certificate_rejected = peer->certificate_rejected;
+    c->n_certificate_bytes = peer->certificate.n;
+    pki_sha256(peer->certificate, c->certificate_print);
     unlock_changed(c->server);
 }
 
@@ -387,7 +389,8 @@ bool server_start(struct server *s, const struct server_options *o)
     pthread_cond_init(&s->changed, NULL);
     make_files(s);
     struct tls_files files = {s->certificate_path, s->key_path,
-                              o->has_no_client_ca ? NULL : s->ca_path};
+                              o->has_no_client_ca || o->takes_any_client ? NULL : s->ca_path,
+                              o->takes_any_client};
     char *error = NULL;
     CHECK(tls_config_new(&files, &s->tls, &error) == 0);
     for (size_t i = 0; i < s->options.n_loops; i++)

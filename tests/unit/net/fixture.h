@@ -41,6 +41,8 @@ struct connection {
     char alpn[16];
     char address[64], common_name[64], organization[64];
     bool has_certificate, certificate_rejected;
+    unsigned char certificate_print[32]; /* SHA-256, where any is taken */
+    size_t n_certificate_bytes;
     size_t n_organizations;
     struct buf input;
     int n_drained, n_closed, error;
@@ -53,7 +55,7 @@ struct server_options {
     size_t n_loops;      /* 0: 1 */
     size_t max_connections, max_connections_per_address, max_handshakes;
     int64_t handshake_timeout_ms; /* 0: a minute */
-    bool has_no_client_ca;
+    bool has_no_client_ca, takes_any_client;
     bool refuses;         /* on_accept returns NULL */
     const char *greeting; /* written in on_accept */
     bool echoes;

@@ -165,6 +165,36 @@ TEST(a_resumed_session_keeps_its_rejection)
     server_stop(&s);
 }
 
+/* Where any certificate is taken, its bytes come back with the session, and nobody else's. */
+TEST(a_resumed_session_keeps_a_certificate_that_nobody_judged)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    for (size_t i = 0; i < N_ELEMENTS(versions); i++) {
+        struct server s;
+        assert_true(
+            server_start(&s, &(struct server_options){.echoes = true, .takes_any_client = true}));
+        struct identity box = identity_ca("box");
+        struct client_options o = {.identity = &box, .max_version = versions[i]};
+        ARENA_AUTO a = arena_new();
+        unsigned char print[SHA256_BYTES];
+        pki_sha256(pki_cert_der(a, box.cert), print);
+        for (int life = 0; life < 4; life++) {
+            struct connection *conn = NULL;
+            SSL_SESSION *session = exchange(&s, &o, life > 0, &conn);
+            assert_false(conn->has_certificate);
+            assert_memory_equal(conn->certificate_print, print, sizeof(print));
+            SSL_SESSION_free(o.session);
+            o.session = session;
+        }
+        struct connection *conn = NULL;
+        SSL_SESSION_free(exchange(&s, &plain, false, &conn));
+        assert_int_equal(conn->n_certificate_bytes, 0);
+        SSL_SESSION_free(o.session);
+        identity_done(&box);
+        server_stop(&s);
+    }
+}
+
 static void reload(struct server *s)
 {
     char *error = NULL;
