@@ -485,8 +485,7 @@ static void open_server(struct lps *l, struct str address)
         log_error("the local profile server is not looked for", LOG_ERRNO(r));
         return;
     }
-    l->server = mem_dup(address.p, address.n + 1);
-    l->server[address.n] = 0;
+    l->server = str_dup(address);
     l->uplink = uplink_new(&(struct uplink_options){.loop = n->loop,
                                                     .wire = n->wire,
                                                     .clock = n->clock,

@@ -264,11 +264,12 @@ static struct local_app *record_all(struct zedagent *z, struct arena *a, struct 
 {
     CLEANUP(map_done) struct map seen = {0};
     struct local_app *apps = local_list_apps(z, a), *given = NULL;
+    size_t n_ignored = 0;
     for (size_t i = 0; i < MIN(list->n_app_commands, (size_t) LOCAL_MAX_APPS); i++) {
         const Eve__Profile__AppCommand *c = list->app_commands[i];
         const struct local_app *app = local_find_app(apps, pb_text(c->id), pb_text(c->displayname));
         if (!app || !is_command(c) || map_get(&seen, app->id)) {
-            log_warning("a local command that makes no sense, ignoring it");
+            n_ignored++;
             continue;
         }
         (void) map_put(&seen, app->id, list->app_commands[i]);
@@ -282,6 +283,9 @@ static struct local_app *record_all(struct zedagent *z, struct arena *a, struct 
         *one = (struct local_app){.id = app->id, .next = given};
         given = one;
     }
+    if (n_ignored)
+        log_warning("local commands that make no sense, ignoring them",
+                    LOG_INT("n", (int64_t) n_ignored));
     return given;
 }
 

@@ -4,6 +4,17 @@
 #include <errno.h>
 #include <strings.h>
 
+#include "base/alloc.h"
+
+char *str_dup(struct str s)
+{
+    char *z = mem_alloc(s.n + 1);
+    if (s.n)
+        memcpy(z, s.p, s.n);
+    z[s.n] = 0;
+    return z;
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t n = MIN(a.n, b.n);

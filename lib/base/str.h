@@ -81,3 +81,5 @@ bool str_split(struct str *rest, char sep, struct str *ret_part);
  */
 int str_to_i64(struct str s, int64_t *ret_value);
 bool str_is_utf8(struct str s);
+/* On the heap, with a NUL behind it. An absent string gives an empty one. */
+char *str_dup(struct str s);

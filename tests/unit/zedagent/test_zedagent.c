@@ -1,124 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lives of a zedagent that reaches no controller: what it starts with, what it keeps, what it acts
- * on. Configurations are handed to it as the cycle would. */
+ * on. */
 #include "test.h"
 
 #include <unistd.h>
 
-#include "device.h"
+#include "desk.h"
 #include "eve/auth.pb-c.h"
 #include "protobuf/protojson.h"
-#include "zedagent/zedagent_internal.h"
 
-#define DEVICE_UUID "0e000000-0000-4000-8000-000000000001"
 #define LAST "persist/checkpoint/lastconfig"
 #define BACKUP "persist/checkpoint/lastconfig.bak"
 
-struct desk {
-    struct device d;
-    struct zedagent *z;
-    struct publication *nodeagent;
-    struct zedagent_listener listener;
-    int n_events[ZEDAGENT_CONFIGURED + 1];
-};
-
-static void on_event(struct zedagent_listener *l, enum zedagent_event e)
-{
-    CONTAINER_OF(l, struct desk, listener)->n_events[e]++;
-}
-
-static void desk_init(struct desk *k)
-{
-    *k = (struct desk){0};
-    device_init(&k->d);
-}
-
-static void start(struct desk *k)
-{
-    const struct zedagent_options o = {.must_not_fetch = true};
-    const struct pubsub_name name = {.agent = STR("nodeagent"), .topic = STR("NodeAgentStatus")};
-    device_start(&k->d, /* is_simulated= */ true);
-    assert_int_equal(publication_new(k->d.node->pubsub, &name, &k->nodeagent), 0);
-    assert_int_equal(zedagent_new(k->d.node, &o, &k->z), 0);
-    k->listener.on_event = on_event;
-    zedagent_listen(k->z, &k->listener);
-}
-
-static void stop(struct desk *k)
-{
-    zedagent_free(TAKE(k->z));
-    publication_free(TAKE(k->nodeagent));
-    device_stop(&k->d);
-}
-
-static void desk_done(struct desk *k)
-{
-    stop(k);
-    device_done(&k->d);
-}
-
-static const Eve__Config__EdgeDevConfig *config_of(struct desk *k, const char *text)
-{
-    struct json_parse_result parsed;
-    struct str error = STR_NONE;
-    assert_int_equal(json_parse(k->d.arena, str_of(text), &parsed), 0);
-    const void *m = protojson_read(k->d.arena, &eve__config__edge_dev_config__descriptor,
-                                   parsed.value, PROTOJSON_REFUSE_UNKNOWN, NULL, &error);
-    if (!m)
-        fail_msg("%.*s", STR_ARG(error));
-    return m;
-}
-
-static enum apply_result apply(struct desk *k, const char *text)
-{
-    return apply_config(k->z, config_of(k, text), PARSE_CONTROLLER);
-}
-
-/* An envelope as the controller sends it. */
-static struct str envelope_of(struct desk *k, const struct authority *by, const char *text)
-{
-    Eve__Config__ConfigResponse r = EVE__CONFIG__CONFIG_RESPONSE__INIT;
-    r.config = (Eve__Config__EdgeDevConfig *) (uintptr_t) config_of(k, text);
-    return device_seal(&k->d, by, pb_pack(k->d.arena, &r.base));
-}
-
-/* What an earlier life has left. */
-static void leave(struct desk *k, const char *file, struct str content)
-{
-    start(k);
-    assert_int_equal(node_file_write(k->d.node, NODE_PERSIST, str_from(str_of(file), 8), content),
-                     0);
-    stop(k);
-}
-
-static void leave_certs(struct desk *k)
-{
-    leave(k, "persist/checkpoint/controllercerts", device_good_certs(&k->d));
-    leave(k, "persist/status/zedclient/OnboardingStatus/global.json",
-          STR("{\"DeviceUUID\":\"" DEVICE_UUID "\",\"HardwareModel\":\"a.b\"}"));
-}
-
-static struct json *published(struct desk *k, enum section_id id, const char *key)
-{
-    return publication_get(k->d.arena, k->z->topics.sections[id], str_of(key));
-}
-
-static struct json *status(struct desk *k)
-{
-    return publication_get(k->d.arena, k->z->topics.status, STR("zedagent"));
-}
-
 static struct str device_name(struct desk *k)
 {
-    return json_get_str(published(k, SECTION_NODE_INFO, "global"), STR("DeviceName"));
-}
-
-static void say_nodeagent(struct desk *k, const char *text)
-{
-    assert_int_equal(publication_publish(k->nodeagent, STR("nodeagent"),
-                                         json_parse_quick(k->d.arena, str_of(text))),
-                     0);
-    device_run_turns(&k->d, 3);
+    return json_get_str(desk_published(k, SECTION_NODE_INFO, "global"), STR("DeviceName"));
 }
 
 static bool is_configured(void *arg)
@@ -133,12 +29,12 @@ TEST(the_first_items_are_published_before_anything_else)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     const struct json *map = publication_get(k.d.arena, k.z->topics.items, STR("global"));
     assert_true(json_is(json_get(map, STR("GlobalSettings")), JSON_OBJECT));
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     assert_true(items_bool(zedagent_items(k.z), "debug.enable.usb"));
-    assert_int_equal(json_get_int(status(&k), STR("DeviceState"), 0), ZEDAGENT_BOOTING);
+    assert_int_equal(json_get_int(desk_status(&k), STR("DeviceState"), 0), ZEDAGENT_BOOTING);
     desk_done(&k);
 }
 
@@ -147,17 +43,17 @@ TEST(global_json_comes_before_authorized_keys)
     struct desk k;
     desk_init(&k);
     device_write(&k.d, "config/authorized_keys", STR("ssh-ed25519 AAAA me\n"));
-    start(&k);
+    desk_start(&k);
     assert_str(items_text(zedagent_items(k.z), "debug.enable.ssh"), "ssh-ed25519 AAAA me");
-    stop(&k);
-    start(&k);
+    desk_stop(&k);
+    desk_start(&k);
     assert_int_equal(node_file_write(k.d.node, NODE_CONFIG, STR("GlobalConfig/global.json"),
                                      STR("{\"GlobalSettings\":{\"timer.config.interval\":{\"Key\":"
                                          "\"timer.config.interval\",\"ItemType\":1,\"IntValue\":77}"
                                          "}}")),
                      0);
-    stop(&k);
-    start(&k);
+    desk_stop(&k);
+    desk_start(&k);
     assert_str(items_text(zedagent_items(k.z), "debug.enable.ssh"), "");
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 77);
     desk_done(&k);
@@ -168,7 +64,7 @@ static struct str bootstrap_file(struct desk *k)
     Eve__Config__BootstrapConfig b = EVE__CONFIG__BOOTSTRAP_CONFIG__INIT;
     const Eve__Certs__ZControllerCert *certs =
         PB_UNPACK(k->d.arena, eve__certs__zcontroller_cert, device_good_certs(&k->d));
-    const Eve__Config__EdgeDevConfig *c = config_of(
+    const Eve__Config__EdgeDevConfig *c = desk_config(
         k, "{\"configItems\":[{\"key\":\"timer.config.interval\",\"value\":\"33\"}],"
            "\"deviceIoList\":[{\"ptype\":\"PhyIoNetEth\",\"phylabel\":\"eth0\"}],"
            "\"networks\":[{\"id\":\"0c000000-0000-4000-8000-000000000001\",\"type\":\"V4\","
@@ -189,17 +85,17 @@ TEST(a_bootstrap_configuration_gives_items_and_ports_alone)
     struct desk k;
     desk_init(&k);
     device_write(&k.d, "config/bootstrap-config.pb", bootstrap_file(&k));
-    start(&k);
+    desk_start(&k);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 33);
     assert_true(items_bool(zedagent_items(k.z), "debug.enable.usb"));
-    const struct json *ports = published(&k, SECTION_PORTS, "bootstrap");
+    const struct json *ports = desk_published(&k, SECTION_PORTS, "bootstrap");
     assert_str(json_get_str(ports, STR("Key")), "bootstrap");
     assert_int_equal(json_count(json_get(ports, STR("Ports"))), 1);
     assert_int_equal(publication_count(k.z->topics.sections[SECTION_DATASTORES]).n_keys, 0);
     assert_false(zedagent_facts(k.z)->is_configured);
     /* The controller's own does not take it away. */
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
-    assert_non_null(published(&k, SECTION_PORTS, "bootstrap"));
+    assert_int_equal(desk_apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
+    assert_non_null(desk_published(&k, SECTION_PORTS, "bootstrap"));
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     assert_false(items_bool(zedagent_items(k.z), "debug.enable.usb"));
     desk_done(&k);
@@ -214,7 +110,7 @@ TEST(a_bootstrap_configuration_of_a_stranger_shows_on_the_led)
     memcpy(file, whole.p, whole.n);
     file[40] = (char) (file[40] ^ 1);
     device_write(&k.d, "config/bootstrap-config.pb", str_range(file, whole.n));
-    start(&k);
+    desk_start(&k);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     assert_int_equal(node_led(k.d.node), NODE_LED_BAD_BOOTSTRAP);
     desk_done(&k);
@@ -231,13 +127,13 @@ static const char old_config[] = "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"devic
 /* Which of the two a device takes that started for this reason. */
 static const char *chosen(struct desk *k, int boot_reason)
 {
-    start(k);
-    say_nodeagent(k, arena_printf(k->d.arena, "{\"BootReason\":%d}", boot_reason).p);
+    desk_start(k);
+    desk_say_nodeagent(k, arena_printf(k->d.arena, "{\"BootReason\":%d}", boot_reason).p);
     device_run_until(&k->d, is_configured, k);
-    assert_int_equal(json_get_int(status(k), STR("ConfigGetStatus"), 0),
+    assert_int_equal(json_get_int(desk_status(k), STR("ConfigGetStatus"), 0),
                      ZEDAGENT_CONFIG_READ_SAVED);
     const char *name = arena_strz(k->d.arena, device_name(k));
-    stop(k);
+    desk_stop(k);
     return name;
 }
 
@@ -245,9 +141,9 @@ TEST(a_device_that_crashed_takes_the_configuration_that_has_proved_good)
 {
     struct desk k;
     desk_init(&k);
-    leave_certs(&k);
-    leave(&k, LAST, envelope_of(&k, &k.d.signing, new_config));
-    leave(&k, BACKUP, envelope_of(&k, &k.d.signing, old_config));
+    desk_leave_certs(&k);
+    desk_leave(&k, LAST, desk_envelope(&k, &k.d.signing, new_config));
+    desk_leave(&k, BACKUP, desk_envelope(&k, &k.d.signing, old_config));
     static const int crashes[] = {0, 1, 4, 6, 7, 8, 9, 13, 16},
                      others[] = {2, 3, 5, 10, 11, 12, 14, 15, 255};
     for (size_t i = 0; i < N_ELEMENTS(crashes); i++)
@@ -261,16 +157,16 @@ TEST(a_saved_configuration_commands_nothing)
 {
     struct desk k;
     desk_init(&k);
-    leave_certs(&k);
-    leave(&k, "persist/status/rebootConfig", STR("{\"Counter\":1}"));
-    leave(&k, LAST, envelope_of(&k, &k.d.signing, new_config));
-    start(&k);
+    desk_leave_certs(&k);
+    desk_leave(&k, "persist/status/rebootConfig", STR("{\"Counter\":1}"));
+    desk_leave(&k, LAST, desk_envelope(&k, &k.d.signing, new_config));
+    desk_start(&k);
     /* Its items hold from the start. */
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 44);
-    say_nodeagent(&k, "{\"BootReason\":2}");
+    desk_say_nodeagent(&k, "{\"BootReason\":2}");
     device_run_until(&k.d, is_configured, &k);
     assert_str(device_name(&k), "new");
-    assert_false(json_get_bool(status(&k), STR("RebootCmd"), true));
+    assert_false(json_get_bool(desk_status(&k), STR("RebootCmd"), true));
     assert_int_equal(zedagent_facts(k.z)->reboot_counter, 1);
     assert_str(device_read(&k.d, "persist/status/rebootConfig"), "{\"Counter\":1}");
     desk_done(&k);
@@ -280,10 +176,10 @@ TEST(half_a_file_is_replaced_by_the_backup)
 {
     struct desk k;
     desk_init(&k);
-    leave_certs(&k);
-    const struct str good = envelope_of(&k, &k.d.signing, old_config);
-    leave(&k, LAST, str_sub(good, 0, good.n / 2));
-    leave(&k, BACKUP, good);
+    desk_leave_certs(&k);
+    const struct str good = desk_envelope(&k, &k.d.signing, old_config);
+    desk_leave(&k, LAST, str_sub(good, 0, good.n / 2));
+    desk_leave(&k, BACKUP, good);
     assert_string_equal(chosen(&k, 2), "old");
     assert_true(str_eq(device_read(&k.d, LAST), good));
     desk_done(&k);
@@ -293,11 +189,11 @@ TEST(a_file_that_is_not_believed_stays_as_it_is)
 {
     struct desk k;
     desk_init(&k);
-    leave_certs(&k);
+    desk_leave_certs(&k);
     struct authority stranger = authority_new("stranger", /* is_ca= */ false, NULL);
-    const struct str bad = envelope_of(&k, &stranger, new_config);
-    leave(&k, LAST, bad);
-    leave(&k, BACKUP, envelope_of(&k, &k.d.signing, old_config));
+    const struct str bad = desk_envelope(&k, &stranger, new_config);
+    desk_leave(&k, LAST, bad);
+    desk_leave(&k, BACKUP, desk_envelope(&k, &k.d.signing, old_config));
     assert_string_equal(chosen(&k, 2), "old");
     assert_true(str_eq(device_read(&k.d, LAST), bad));
     authority_done(&stranger);
@@ -308,8 +204,8 @@ TEST(without_the_controllers_certificates_nothing_saved_is_believed)
 {
     struct desk k;
     desk_init(&k);
-    leave(&k, LAST, envelope_of(&k, &k.d.signing, new_config));
-    start(&k);
+    desk_leave(&k, LAST, desk_envelope(&k, &k.d.signing, new_config));
+    desk_start(&k);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     desk_done(&k);
 }
@@ -318,7 +214,7 @@ TEST(the_backup_is_made_at_first_and_then_of_what_has_proved_good)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     checkpoint_save(k.z, STR("one"));
     assert_str(device_read(&k.d, LAST), "one");
     assert_str(device_read(&k.d, BACKUP), "one");
@@ -341,19 +237,19 @@ TEST(the_backup_is_made_at_first_and_then_of_what_has_proved_good)
 
 static enum apply_result apply_reboot(struct desk *k, unsigned counter)
 {
-    return apply(k,
-                 arena_printf(k->d.arena,
-                              "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"reboot\":{\"counter\":%u,"
-                              "\"desiredState\":true,\"opsTime\":\"now\"},\"apps\":[{"
-                              "\"uuidandversion\":{\"uuid\":"
-                              "\"0a000000-0000-4000-8000-000000000001\"},\"activate\":true}]}",
-                              counter)
-                     .p);
+    return desk_apply(
+        k, arena_printf(k->d.arena,
+                        "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"reboot\":{\"counter\":%u,"
+                        "\"desiredState\":true,\"opsTime\":\"now\"},\"apps\":[{"
+                        "\"uuidandversion\":{\"uuid\":"
+                        "\"0a000000-0000-4000-8000-000000000001\"},\"activate\":true}]}",
+                        counter)
+               .p);
 }
 
 static bool is_app_active(struct desk *k)
 {
-    return json_get_bool(published(k, SECTION_APPS, "0a000000-0000-4000-8000-000000000001"),
+    return json_get_bool(desk_published(k, SECTION_APPS, "0a000000-0000-4000-8000-000000000001"),
                          STR("Activate"), false);
 }
 
@@ -361,7 +257,7 @@ TEST(a_reboot_is_acted_on_once_also_across_restarts)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     /* The first says where the counter stands. */
     assert_int_equal(apply_reboot(&k, 5), APPLY_OK);
     assert_int_equal(zedagent_facts(k.z)->reboot_counter, 5);
@@ -370,21 +266,22 @@ TEST(a_reboot_is_acted_on_once_also_across_restarts)
     assert_true(is_app_active(&k));
     assert_int_equal(apply_reboot(&k, 5), APPLY_OK);
     assert_int_equal(apply_reboot(&k, 6), APPLY_SKIPPED_REBOOT);
-    assert_true(json_get_bool(status(&k), STR("RebootCmd"), false));
-    assert_str(json_get_str(status(&k), STR("RequestedRebootReason")), "NORMAL: controller reboot");
-    assert_int_equal(json_get_int(status(&k), STR("RequestedBootReason"), 0), 2);
-    assert_int_equal(json_get_int(status(&k), STR("DeviceState"), 0), ZEDAGENT_REBOOTING);
+    assert_true(json_get_bool(desk_status(&k), STR("RebootCmd"), false));
+    assert_str(json_get_str(desk_status(&k), STR("RequestedRebootReason")),
+               "NORMAL: controller reboot");
+    assert_int_equal(json_get_int(desk_status(&k), STR("RequestedBootReason"), 0), 2);
+    assert_int_equal(json_get_int(desk_status(&k), STR("DeviceState"), 0), ZEDAGENT_REBOOTING);
     assert_false(is_app_active(&k));
     /* The report says so after the restart. */
     assert_int_equal(zedagent_facts(k.z)->reboot_counter, 5);
     /* Until then nothing starts anything again. */
     assert_int_equal(apply_reboot(&k, 6), APPLY_SKIPPED_REBOOT);
     assert_false(is_app_active(&k));
-    stop(&k);
-    start(&k);
+    desk_stop(&k);
+    desk_start(&k);
     assert_int_equal(zedagent_facts(k.z)->reboot_counter, 6);
     assert_int_equal(apply_reboot(&k, 6), APPLY_OK);
-    assert_false(json_get_bool(status(&k), STR("RebootCmd"), true));
+    assert_false(json_get_bool(desk_status(&k), STR("RebootCmd"), true));
     assert_true(is_app_active(&k));
     desk_done(&k);
 }
@@ -393,9 +290,9 @@ TEST(a_command_taken_back_begins_anew)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     assert_int_equal(apply_reboot(&k, 5), APPLY_OK);
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
     assert_null(device_read(&k.d, "persist/status/rebootConfig").p);
     assert_int_equal(apply_reboot(&k, 6), APPLY_OK);
     desk_done(&k);
@@ -405,13 +302,13 @@ TEST(a_command_waits_for_the_test_of_an_update)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     assert_int_equal(apply_reboot(&k, 5), APPLY_OK);
-    say_nodeagent(&k, "{\"UpdateInprogress\":true}");
+    desk_say_nodeagent(&k, "{\"UpdateInprogress\":true}");
     assert_int_equal(apply_reboot(&k, 6), APPLY_OK);
-    assert_false(json_get_bool(status(&k), STR("RebootCmd"), true));
-    say_nodeagent(&k, "{\"UpdateInprogress\":false}");
-    assert_true(json_get_bool(status(&k), STR("RebootCmd"), false));
+    assert_false(json_get_bool(desk_status(&k), STR("RebootCmd"), true));
+    desk_say_nodeagent(&k, "{\"UpdateInprogress\":false}");
+    assert_true(json_get_bool(desk_status(&k), STR("RebootCmd"), false));
     desk_done(&k);
 }
 
@@ -419,14 +316,16 @@ TEST(a_shutdown_has_a_counter_of_its_own)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k, "{\"shutdown\":{\"counter\":1}}"), APPLY_OK);
-    assert_int_equal(apply(&k, "{\"shutdown\":{\"counter\":2}}"), APPLY_SKIPPED_REBOOT);
-    assert_true(json_get_bool(status(&k), STR("ShutdownCmd"), false));
-    assert_false(json_get_bool(status(&k), STR("RebootCmd"), true));
-    assert_int_equal(json_get_int(status(&k), STR("DeviceState"), 0), ZEDAGENT_PREPARING_POWEROFF);
-    say_nodeagent(&k, "{\"DeviceShutdown\":true,\"AllDomainsHalted\":true}");
-    assert_int_equal(json_get_int(status(&k), STR("DeviceState"), 0), ZEDAGENT_PREPARED_POWEROFF);
+    desk_start(&k);
+    assert_int_equal(desk_apply(&k, "{\"shutdown\":{\"counter\":1}}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{\"shutdown\":{\"counter\":2}}"), APPLY_SKIPPED_REBOOT);
+    assert_true(json_get_bool(desk_status(&k), STR("ShutdownCmd"), false));
+    assert_false(json_get_bool(desk_status(&k), STR("RebootCmd"), true));
+    assert_int_equal(json_get_int(desk_status(&k), STR("DeviceState"), 0),
+                     ZEDAGENT_PREPARING_POWEROFF);
+    desk_say_nodeagent(&k, "{\"DeviceShutdown\":true,\"AllDomainsHalted\":true}");
+    assert_int_equal(json_get_int(desk_status(&k), STR("DeviceState"), 0),
+                     ZEDAGENT_PREPARED_POWEROFF);
     desk_done(&k);
 }
 
@@ -444,19 +343,20 @@ TEST(in_maintenance_only_items_and_commands_are_taken)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k, "{\"maintenanceMode\":true,\"configItems\":[{\"key\":"
-                               "\"timer.config.interval\",\"value\":\"99\"}]," STORE "}"),
+    desk_start(&k);
+    assert_int_equal(desk_apply(&k, "{\"maintenanceMode\":true,\"configItems\":[{\"key\":"
+                                    "\"timer.config.interval\",\"value\":\"99\"}]," STORE "}"),
                      APPLY_OK);
     assert_true(zedagent_facts(k.z)->is_maintenance);
     assert_int_equal(zedagent_facts(k.z)->maintenance_reasons, 1u << 1);
-    assert_true(json_get_bool(status(&k), STR("MaintenanceMode"), false));
-    assert_str(json_text(k.d.arena, json_get(status(&k), STR("MaintenanceModeReasons"))), "[1]");
+    assert_true(json_get_bool(desk_status(&k), STR("MaintenanceMode"), false));
+    assert_str(json_text(k.d.arena, json_get(desk_status(&k), STR("MaintenanceModeReasons"))),
+               "[1]");
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 99);
     assert_int_equal(n_stores(&k), 0);
     /* The item overrides what the configuration says. */
-    assert_int_equal(apply(&k, "{\"maintenanceMode\":true,\"configItems\":[{\"key\":"
-                               "\"maintenance.mode\",\"value\":\"disabled\"}]," STORE "}"),
+    assert_int_equal(desk_apply(&k, "{\"maintenanceMode\":true,\"configItems\":[{\"key\":"
+                                    "\"maintenance.mode\",\"value\":\"disabled\"}]," STORE "}"),
                      APPLY_OK);
     assert_false(zedagent_facts(k.z)->is_maintenance);
     assert_int_equal(n_stores(&k), 1);
@@ -467,16 +367,16 @@ TEST(leaving_maintenance_asks_for_everything_again)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    say_nodeagent(&k, "{\"LocalMaintenanceMode\":true,\"LocalMaintenanceModeReasons\":[2,4]}");
+    desk_start(&k);
+    desk_say_nodeagent(&k, "{\"LocalMaintenanceMode\":true,\"LocalMaintenanceModeReasons\":[2,4]}");
     assert_true(zedagent_facts(k.z)->is_maintenance);
     assert_int_equal(zedagent_facts(k.z)->maintenance_reasons, 1u << 2 | 1u << 4);
     (void) strcpy(k.z->cycle.hash, "h");
-    assert_int_equal(apply(&k, "{" STORE "}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{" STORE "}"), APPLY_OK);
     assert_int_equal(n_stores(&k), 0);
-    say_nodeagent(&k, "{\"LocalMaintenanceMode\":false}");
+    desk_say_nodeagent(&k, "{\"LocalMaintenanceMode\":false}");
     assert_string_equal(k.z->cycle.hash, "");
-    assert_int_equal(apply(&k, "{" STORE "}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{" STORE "}"), APPLY_OK);
     assert_int_equal(n_stores(&k), 1);
     desk_done(&k);
 }
@@ -490,12 +390,12 @@ TEST(items_out_of_bounds_are_kept_with_their_error)
     struct items_status *list;
     size_t n_errors = 0;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k,
-                           "{\"configItems\":[{\"key\":\"timer.config.interval\",\"value\":\"90\"},"
-                           "{\"key\":\"timer.metric.interval\",\"value\":\"1\"},"
-                           "{\"key\":\"no.such.item\",\"value\":\"1\"}]}"),
-                     APPLY_OK);
+    desk_start(&k);
+    assert_int_equal(
+        desk_apply(&k, "{\"configItems\":[{\"key\":\"timer.config.interval\",\"value\":\"90\"},"
+                       "{\"key\":\"timer.metric.interval\",\"value\":\"1\"},"
+                       "{\"key\":\"no.such.item\",\"value\":\"1\"}]}"),
+        APPLY_OK);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 90);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.metric.interval"), 60);
     const size_t n = items_statuses(k.d.arena, zedagent_items(k.z), &list);
@@ -504,7 +404,7 @@ TEST(items_out_of_bounds_are_kept_with_their_error)
     assert_int_equal(n, 3);
     assert_int_equal(n_errors, 2);
     /* What is not named any more has its default again. */
-    assert_int_equal(apply(&k, "{}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{}"), APPLY_OK);
     assert_int_equal(items_int(zedagent_items(k.z), "timer.config.interval"), 60);
     desk_done(&k);
 }
@@ -513,12 +413,13 @@ TEST(an_older_configuration_is_not_taken)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k, "{\"configTimestamp\":\"2026-01-02T00:00:00Z\"," STORE "}"),
+    desk_start(&k);
+    assert_int_equal(desk_apply(&k, "{\"configTimestamp\":\"2026-01-02T00:00:00Z\"," STORE "}"),
                      APPLY_OK);
-    assert_int_equal(apply(&k, "{\"configTimestamp\":\"2026-01-01T00:00:00Z\"}"), APPLY_OBSOLETE);
+    assert_int_equal(desk_apply(&k, "{\"configTimestamp\":\"2026-01-01T00:00:00Z\"}"),
+                     APPLY_OBSOLETE);
     assert_int_equal(n_stores(&k), 1);
-    assert_int_equal(apply(&k, "{\"configTimestamp\":\"2026-01-02T00:00:00Z\"}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{\"configTimestamp\":\"2026-01-02T00:00:00Z\"}"), APPLY_OK);
     assert_int_equal(n_stores(&k), 0);
     desk_done(&k);
 }
@@ -527,7 +428,7 @@ TEST(ports_keep_their_rank_while_they_are_the_same)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     const char *text =
         "{\"configTimestamp\":\"2026-01-0%dT00:00:00Z\",\"deviceIoList\":[{\"ptype\":"
         "\"PhyIoNetEth\",\"phylabel\":\"eth0\"%s}],\"systemAdapterList\":[{\"name\":"
@@ -543,8 +444,8 @@ TEST(ports_keep_their_rank_while_they_are_the_same)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         buf_printf(&config, text, (int) i + 1, steps[i].io, steps[i].adapter);
 #pragma GCC diagnostic pop
-        assert_int_equal(apply(&k, config.p), APPLY_OK);
-        assert_str(json_get_str(published(&k, SECTION_PORTS, "zedagent"), STR("TimePriority")),
+        assert_int_equal(desk_apply(&k, config.p), APPLY_OK);
+        assert_str(json_get_str(desk_published(&k, SECTION_PORTS, "zedagent"), STR("TimePriority")),
                    steps[i].rank);
     }
     desk_done(&k);
@@ -554,9 +455,9 @@ TEST(an_epoch_is_told_once)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k, "{\"controllerEpoch\":\"3\"}"), APPLY_OK);
-    assert_int_equal(apply(&k, "{\"controllerEpoch\":\"3\",\"deviceName\":\"x\"}"), APPLY_OK);
+    desk_start(&k);
+    assert_int_equal(desk_apply(&k, "{\"controllerEpoch\":\"3\"}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{\"controllerEpoch\":\"3\",\"deviceName\":\"x\"}"), APPLY_OK);
     assert_int_equal(k.n_events[ZEDAGENT_EPOCH], 1);
     assert_int_equal(zedagent_facts(k.z)->controller_epoch, 3);
     assert_str(zedagent_facts(k.z)->device_name, "x");
@@ -567,16 +468,17 @@ TEST(what_is_not_configured_any_more_is_not_published_any_more)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}," STORE
-                               ",\"apps\":[{\"uuidandversion\":{\"uuid\":"
-                               "\"0a000000-0000-4000-8000-000000000001\"}}],"
-                               "\"patchEnvelopes\":[{\"uuid\":\"e\",\"artifacts\":[{\"inline\":"
-                               "{\"base64Data\":\"YQ==\",\"fileNameToUse\":\"a.txt\"}}]}]}"),
+    desk_start(&k);
+    assert_int_equal(desk_apply(&k,
+                                "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}," STORE
+                                ",\"apps\":[{\"uuidandversion\":{\"uuid\":"
+                                "\"0a000000-0000-4000-8000-000000000001\"}}],"
+                                "\"patchEnvelopes\":[{\"uuid\":\"e\",\"artifacts\":[{\"inline\":"
+                                "{\"base64Data\":\"YQ==\",\"fileNameToUse\":\"a.txt\"}}]}]}"),
                      APPLY_OK);
     assert_int_equal(n_stores(&k), 1);
     assert_str(device_read(&k.d, "persist/patchEnvelopesCache/a.txt"), "YQ==");
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
+    assert_int_equal(desk_apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
     assert_int_equal(n_stores(&k), 0);
     assert_int_equal(publication_count(k.z->topics.sections[SECTION_APPS]).n_keys, 0);
     assert_null(device_read(&k.d, "persist/patchEnvelopesCache/a.txt").p);
@@ -587,12 +489,12 @@ TEST(attestation_shows_in_the_status)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     zedagent_set_attest(k.z, 6, STR("quote refused"));
     zedagent_set_certs_refused(k.z, true);
-    assert_int_equal(json_get_int(status(&k), STR("AttestState"), 0), 6);
-    assert_str(json_get_str(status(&k), STR("AttestError")), "quote refused");
-    assert_true(json_get_bool(status(&k), STR("EdgeNodeCertsRefused"), false));
+    assert_int_equal(json_get_int(desk_status(&k), STR("AttestState"), 0), 6);
+    assert_str(json_get_str(desk_status(&k), STR("AttestError")), "quote refused");
+    assert_true(json_get_bool(desk_status(&k), STR("EdgeNodeCertsRefused"), false));
     desk_done(&k);
 }
 
@@ -604,22 +506,23 @@ TEST(a_device_that_leaves_its_cluster_keeps_what_runs)
 {
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     k.z->is_kube = true;
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}," APP
-                               ",\"cluster\":{\"clusterId\":"
-                               "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
-                               "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
+    assert_int_equal(desk_apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}," APP
+                                    ",\"cluster\":{\"clusterId\":"
+                                    "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
+                                    "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
                      APPLY_OK);
-    assert_true(json_get_bool(published(&k, SECTION_CLUSTER, "global"), STR("Valid"), false));
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
+    assert_true(json_get_bool(desk_published(&k, SECTION_CLUSTER, "global"), STR("Valid"), false));
+    assert_int_equal(desk_apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"}}"), APPLY_OK);
     assert_true(is_app_active(&k));
     /* It comes back, without the application. */
-    assert_int_equal(apply(&k, "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"cluster\":{\"clusterId\":"
-                               "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
-                               "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
+    assert_int_equal(desk_apply(&k,
+                                "{\"id\":{\"uuid\":\"" DEVICE_UUID "\"},\"cluster\":{\"clusterId\":"
+                                "\"0e000000-0000-4000-8000-0000000000c1\",\"clusterIpPrefix\":"
+                                "\"10.0.0.2/24\",\"joinServerIp\":\"10.0.0.2\"}}"),
                      APPLY_OK);
-    assert_null(published(&k, SECTION_APPS, "0a000000-0000-4000-8000-000000000001"));
+    assert_null(desk_published(&k, SECTION_APPS, "0a000000-0000-4000-8000-000000000001"));
     desk_done(&k);
 }
 
@@ -634,9 +537,9 @@ TEST(applications_wait_for_the_base_os_that_is_to_start_them)
     struct publication *zboot, *image;
     struct desk k;
     desk_init(&k);
-    start(&k);
+    desk_start(&k);
     /* Nobody manages partitions: nothing to wait for. */
-    assert_int_equal(apply(&k, config), APPLY_OK);
+    assert_int_equal(desk_apply(&k, config), APPLY_OK);
     assert_true(is_app_active(&k));
     assert_int_equal(publication_new(k.d.node->pubsub, &partitions, &zboot), 0);
     assert_int_equal(publication_new(k.d.node->pubsub, &images, &image), 0);
@@ -647,7 +550,7 @@ TEST(applications_wait_for_the_base_os_that_is_to_start_them)
         0);
     device_run_turns(&k.d, 3);
     topics_forget(k.z, SECTION_APPS);
-    assert_int_equal(apply(&k, config), APPLY_SKIPPED_UPDATE);
+    assert_int_equal(desk_apply(&k, config), APPLY_SKIPPED_UPDATE);
     assert_int_equal(zedagent_facts(k.z)->device_state, ZEDAGENT_BOOTING);
     /* It could not be started. */
     (void) strcpy(k.z->cycle.hash, "h");
@@ -656,7 +559,7 @@ TEST(applications_wait_for_the_base_os_that_is_to_start_them)
                      0);
     device_run_turns(&k.d, 3);
     assert_string_equal(k.z->cycle.hash, "");
-    assert_int_equal(apply(&k, config), APPLY_OK);
+    assert_int_equal(desk_apply(&k, config), APPLY_OK);
     publication_free(zboot);
     publication_free(image);
     desk_done(&k);
