@@ -69,6 +69,7 @@ static const struct machine_functions linux_functions = {
     .load = linux_load,
     .interfaces = linux_interfaces,
     .apply_port = linux_apply_port,
+    .apply_links = linux_apply_links,
     .watch_network = linux_watch_network,
     .set_hostname = linux_set_hostname,
     .restart = linux_restart,

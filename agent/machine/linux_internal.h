@@ -49,6 +49,8 @@ struct linux_port {
 };
 struct linux_port *linux_port_find(struct machine_linux *m, struct str interface);
 void linux_port_free(struct linux_port *p);
+/* Undoes what apply_port() has made of the interface: another link takes it over. */
+void linux_port_release(struct machine_linux *m, struct str interface);
 
 /* A DHCP client of the machine that is kept running. -ENOENT: there is none installed. */
 struct linux_dhcp;
@@ -84,6 +86,14 @@ int linux_load(struct machine *m, struct arena *a, struct machine_load *ret);
 int linux_interfaces(struct machine *m, struct arena *a, struct machine_interface **ret,
                      size_t *ret_n);
 int linux_apply_port(struct machine *m, const struct machine_port *p);
+int linux_apply_links(struct machine *m, const struct machine_link *links, size_t n,
+                      int *ret_results);
+struct rtattr;
+/* link_info: its IFLA_LINKINFO; NULL: none. */
+void linux_read_bond(struct arena *a, const struct rtattr *link_info, unsigned master,
+                     struct machine_interface *i);
+/* Of a link's alias: it is of apply_links(). */
+bool linux_link_is_made(struct str alias);
 void linux_watch_network(struct machine *m, void (*on_network)(void *arg), void *arg);
 /* Ends it. */
 void linux_unwatch_network(struct machine_linux *m);

@@ -34,15 +34,20 @@ static struct part *part_of(struct survey *s, unsigned index)
 
 /* ---- links ---------------------------------------------------------------------------------- */
 
+static struct str word_of(const struct rtattr *at)
+{
+    return at ? str_range(RTA_DATA(at), strnlen(RTA_DATA(at), RTA_PAYLOAD(at))) : STR_NONE;
+}
+
 static struct str kind_of(const struct netlink_attributes *link)
 {
     struct netlink_attributes info;
     netlink_nested(link->of[IFLA_LINKINFO], &info);
-    const struct rtattr *kind = info.of[IFLA_INFO_KIND];
-    return kind ? str_range(RTA_DATA(kind), strnlen(RTA_DATA(kind), RTA_PAYLOAD(kind))) : STR_NONE;
+    return word_of(info.of[IFLA_INFO_KIND]);
 }
 
-/* A device of its own; or, in a container, the near end of the cable that its host has laid. */
+/* A device of its own; or, in a container, the near end of the cable that its host has laid: it
+ * stays one as a member of a bond. */
 static bool is_physical(struct survey *s, const struct machine_interface *i,
                         const struct netlink_attributes *link)
 {
@@ -50,7 +55,8 @@ static bool is_physical(struct survey *s, const struct machine_interface *i,
         return false;
     if (linux_exists(s->m, s->a, "/sys/class/net/%.*s/device", STR_ARG(i->name)))
         return true;
-    return str_is(kind_of(link), "veth") && link->of[IFLA_LINK_NETNSID] && !link->of[IFLA_MASTER];
+    return str_is(kind_of(link), "veth") && link->of[IFLA_LINK_NETNSID] &&
+           (!link->of[IFLA_MASTER] || i->bond);
 }
 
 static void take_counters(struct machine_interface *i, const struct rtattr *stats)
@@ -93,6 +99,8 @@ static void on_link(void *arg, const struct nlmsghdr *message)
     };
     if (mac && RTA_PAYLOAD(mac) == sizeof(i.mac))
         memcpy(i.mac, RTA_DATA(mac), sizeof(i.mac));
+    i.is_made = linux_link_is_made(word_of(link.of[IFLA_IFALIAS]));
+    linux_read_bond(s->a, link.of[IFLA_LINKINFO], netlink_u32(link.of[IFLA_MASTER], 0), &i);
     i.is_physical = is_physical(s, &i, &link);
     take_counters(&i, link.of[IFLA_STATS64]);
     s->parts = arena_grow(s->a, s->parts, s->n, sizeof(*s->parts));

@@ -186,6 +186,17 @@ static void take_away(unsigned index, const struct linux_port *p)
     (void) set_address(index, &a, p->prefix_bits, /* is_there= */ false);
 }
 
+void linux_port_release(struct machine_linux *m, struct str interface)
+{
+    struct linux_port *p = linux_port_find(m, interface);
+    if (!p)
+        return;
+    const unsigned index = if_nametoindex(p->interface);
+    if (index)
+        take_away(index, p);
+    linux_port_free(p);
+}
+
 static char *keep(struct str s)
 {
     char *copy = mem_alloc(s.n + 1);

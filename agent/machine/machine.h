@@ -77,11 +77,31 @@ struct machine_address {
     struct str text;
     unsigned prefix_bits;
 };
+/* A bond and its members as they are; members name it by its index. */
+struct machine_bond_state {
+    unsigned mode; /* as enum machine_bond_mode */
+    unsigned active_index;
+    unsigned mii_ms, up_delay_ms, down_delay_ms;
+    unsigned arp_ms, arp_missed_max;
+    const struct str *targets;
+    size_t n_targets;
+    bool is_lacp_fast;
+    unsigned aggregator, actor_key, partner_key;
+    unsigned char partner_mac[6];
+};
+struct machine_member_state {
+    bool is_link_up; /* as the bond sees it */
+    unsigned aggregator;
+};
 struct machine_interface {
     struct str name;
     unsigned char mac[6];
     bool is_up, is_loopback, is_physical, is_ethernet;
+    bool is_made; /* by apply_links() */
     unsigned mtu, index;
+    unsigned bond; /* index of the one it is a member of; 0: of none */
+    struct machine_member_state member;
+    const struct machine_bond_state *bond_state; /* NULL: it is none */
     const struct machine_address *addresses;
     size_t n_addresses;
     const struct str *routers; /* default ones of the interface */
@@ -132,6 +152,36 @@ struct machine_port {
     unsigned mtu; /* 0: as it is */
 };
 
+/* A link that is made over others. */
+enum machine_link_kind { MACHINE_VLAN = 1, MACHINE_BOND = 2 };
+enum machine_bond_mode {
+    MACHINE_BOND_ROUND_ROBIN,
+    MACHINE_BOND_ACTIVE_BACKUP,
+    MACHINE_BOND_XOR,
+    MACHINE_BOND_BROADCAST,
+    MACHINE_BOND_LACP,
+    MACHINE_BOND_TLB,
+    MACHINE_BOND_ALB,
+};
+#define MACHINE_MAX_TARGETS 16 /* of a bond */
+struct machine_link {
+    struct str name;
+    enum machine_link_kind kind;
+    unsigned mtu; /* 0: as it is */
+
+    struct str parent; /* of a VLAN */
+    unsigned vlan_id;
+
+    const struct str *members; /* of a bond */
+    size_t n_members;
+    enum machine_bond_mode mode;
+    bool is_lacp_fast;
+    unsigned mii_ms, up_delay_ms, down_delay_ms; /* 0: links are not watched */
+    unsigned arp_ms;                             /* 0: hosts are not asked */
+    const struct str *targets;                   /* IPv4 */
+    size_t n_targets;
+};
+
 enum machine_restart { MACHINE_REBOOT, MACHINE_SHUTDOWN, MACHINE_POWEROFF };
 
 struct machine {
@@ -145,6 +195,11 @@ struct machine {
         /* Makes the interface so; takes effect in its own time, on_network tells. -EPERM: this
          * process may not, or was told not to: what the machine has is taken as it is. */
         int (*apply_port)(struct machine *m, const struct machine_port *p);
+        /* Makes these links, changes those that are otherwise, removes those that it has made
+         * earlier, in another life too, and that are not among them; what others have made is left
+         * as it is. ret_results has one of each. -EPERM as above. */
+        int (*apply_links)(struct machine *m, const struct machine_link *links, size_t n,
+                           int *ret_results);
         /* Addresses, links or resolvers may have changed. One listener. */
         void (*watch_network)(struct machine *m, void (*on_network)(void *arg), void *arg);
         int (*set_hostname)(struct machine *m, struct str name);

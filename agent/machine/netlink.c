@@ -44,6 +44,21 @@ void netlink_add_u32(struct netlink_request *r, unsigned attribute, uint32_t val
     netlink_add(r, attribute, &value, sizeof(value));
 }
 
+size_t netlink_nest(struct netlink_request *r, unsigned attribute)
+{
+    const size_t at = NLMSG_ALIGN(r->header.nlmsg_len);
+    netlink_add(r, attribute, "", 0);
+    return at;
+}
+
+void netlink_nest_end(struct netlink_request *r, size_t nest)
+{
+    struct rtattr head;
+    memcpy(&head, r->room + nest, sizeof(head));
+    head.rta_len = (uint16_t) (NLMSG_ALIGN(r->header.nlmsg_len) - nest);
+    memcpy(r->room + nest, &head, sizeof(head));
+}
+
 static int send_request(int fd, const struct nlmsghdr *header)
 {
     ssize_t n =

@@ -24,6 +24,9 @@ void netlink_begin(struct netlink_request *r, unsigned type, unsigned flags, con
                    size_t body_bytes);
 void netlink_add(struct netlink_request *r, unsigned attribute, const void *p, size_t n);
 void netlink_add_u32(struct netlink_request *r, unsigned attribute, uint32_t value);
+/* What is added until its end is within this one. */
+size_t netlink_nest(struct netlink_request *r, unsigned attribute);
+void netlink_nest_end(struct netlink_request *r, size_t nest);
 /* Asks and waits for the kernel's word: 0 or its negative errno. */
 int netlink_ask(struct netlink_request *r);
 /* Calls on_message for each answer to a dump; family AF_UNSPEC: all. */

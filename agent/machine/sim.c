@@ -244,6 +244,16 @@ static int sim_apply_port(struct machine *machine, const struct machine_port *p)
     return str_is(p->interface, "eth0") ? -EPERM : -ENODEV;
 }
 
+static int sim_apply_links(struct machine *machine, const struct machine_link *links, size_t n,
+                           int *ret_results)
+{
+    (void) machine;
+    (void) links;
+    (void) n;
+    (void) ret_results;
+    return -EPERM;
+}
+
 /* Its network never changes. */
 static void sim_watch_network(struct machine *machine, void (*on_network)(void *arg), void *arg)
 {
@@ -294,6 +304,7 @@ static const struct machine_functions sim_functions = {
     .load = sim_load,
     .interfaces = sim_interfaces,
     .apply_port = sim_apply_port,
+    .apply_links = sim_apply_links,
     .watch_network = sim_watch_network,
     .set_hostname = sim_set_hostname,
     .restart = sim_restart,

@@ -39,6 +39,7 @@ struct dpc_port {
     bool is_management, is_l3, has_invalid_config;
     bool is_cellular; /* with something configured */
     int dhcp;         /* of enum machine_dhcp */
+    int link_error;   /* negative errno: its interface, a VLAN or bond, could not be made */
     int64_t submitted_us;
     struct dpc_results results;
 };

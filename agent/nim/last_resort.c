@@ -41,7 +41,8 @@ bool nim_has_last_resort(const struct nim *m)
  * configuration. */
 static bool is_port(const struct nim *m, const struct machine_interface *i, bool needs_physical)
 {
-    if (i->is_loopback || (needs_physical && !i->is_physical))
+    /* What another configuration has made goes with it. */
+    if (i->is_loopback || i->is_made || (needs_physical && !i->is_physical))
         return false;
     if (!m->o.starts_with_machine)
         return i->is_ethernet && i->is_physical && !is_excluded(i->name);

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include "base/base64.h"
+#include "nim/links.h"
 
 enum network_type { IPV4_ONLY = 5, IPV6 = 6, IPV6_ONLY = 7 };
 /* Taken over from the configuration as they are. */
@@ -284,13 +285,16 @@ static void write_source(struct arena *a, struct json *to, const struct json *po
 }
 
 static struct json write_port(struct arena *a, const struct status_inputs *in,
-                              const struct json *port, const struct dpc_port *p)
+                              const struct json *ports, size_t at, const struct dpc_port *p)
 {
+    const struct json *port = &ports->items[at];
+    const struct machine_interface *i =
+        status_find_interface(in->interfaces, in->n_interfaces, str_of(p->name));
     struct json to = json_object();
-    for (size_t i = 0; i < N_ELEMENTS(copied); i++) {
-        const struct json *value = json_get(port, str_of(copied[i]));
+    for (size_t n = 0; n < N_ELEMENTS(copied); n++) {
+        const struct json *value = json_get(port, str_of(copied[n]));
         if (value)
-            json_set(a, &to, str_of(copied[i]), *value);
+            json_set(a, &to, str_of(copied[n]), *value);
     }
     /* What others expect to be there even when it is zero. */
     json_set(a, &to, STR("IfName"), json_string(arena_str(a, str_of(p->name))));
@@ -299,8 +303,9 @@ static struct json write_port(struct arena *a, const struct status_inputs *in,
     json_set(a, &to, STR("Cost"), json_int(json_get_int(port, STR("Cost"), 0)));
     json_set(a, &to, STR("Dhcp"), json_int(p->dhcp));
     write_configured(a, &to, port);
-    write_live(a, &to, port,
-               status_find_interface(in->interfaces, in->n_interfaces, str_of(p->name)));
+    write_live(a, &to, port, i);
+    if (i && i->bond_state)
+        json_set(a, &to, STR("BondStatus"), links_bond_status(a, in, ports, i));
     write_script(a, &to, in);
     write_modem(a, &to, in);
     write_source(a, &to, port, p);
@@ -336,7 +341,7 @@ struct json *status_write(struct arena *a, const struct status_inputs *in)
     struct json ports = json_array();
     const struct json *config = d ? dpc_config(a, d) : NULL;
     for (size_t i = 0; d && i < json_count(config) && i < d->n_ports; i++)
-        json_push(a, &ports, write_port(a, in, &config->items[i], &d->ports[i]));
+        json_push(a, &ports, write_port(a, in, config, i, &d->ports[i]));
     json_set(a, to, STR("Ports"), ports);
     return to;
 }

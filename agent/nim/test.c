@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "nim/links.h"
 #include "nim/nim_internal.h"
 
 static void look_for_script(struct nim *m);
@@ -204,8 +205,10 @@ static void record_missing(struct nim *m, struct dpc *d, struct arena *a)
         struct dpc_port *p = &d->ports[i];
         if (!dpc_port_is_management(d, p) || status_find_interface(list, n, str_of(p->name)))
             continue;
-        dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock),
-                         arena_printf(a, "missing interface %s", p->name));
+        const struct str words = p->link_error ? arena_printf(a, "interface %s cannot be made: %s",
+                                                              p->name, strerror(-p->link_error))
+                                               : arena_printf(a, "missing interface %s", p->name);
+        dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock), words);
     }
 }
 
@@ -257,15 +260,47 @@ static void ask(struct nim *m)
 
 /* ---- the beginning ------------------------------------------------------------------------- */
 
+static void keep_link_error(struct dpc_port *p, int error)
+{
+    if (error < 0 && error != p->link_error)
+        log_warning("an interface cannot be made, retrying when the network changes",
+                    LOG_TEXT("port", p->name), LOG_ERRNO(error));
+    p->link_error = error;
+}
+
+/* Bonds and VLANs, and none of another configuration. */
+static void apply_links(struct nim *m, struct arena *a, const struct json *ports, struct dpc *d)
+{
+    struct machine *machine = m->node->machine;
+    size_t n, n_good = 0;
+    const struct links_link *links = links_of(a, ports, &n);
+    struct machine_link *good = ARENA_ARRAY(a, struct machine_link, MAX(n, 1));
+    int *results = ARENA_ARRAY(a, int, MAX(n, 1));
+    for (size_t i = 0; i < n; i++)
+        if (links[i].error == 0)
+            good[n_good++] = links[i].link;
+    const int r = machine->functions->apply_links(machine, good, n_good, results);
+    if (r < 0 && r != -EPERM)
+        log_warning("bonds and VLANs are not made, retrying when the network changes",
+                    LOG_ERRNO(r));
+    for (size_t i = 0, at = 0; i < n; i++) {
+        const int result = links[i].error ? links[i].error : r < 0 ? 0 : results[at++];
+        if (links[i].port < d->n_ports)
+            keep_link_error(&d->ports[links[i].port], result);
+    }
+}
+
 /* What the machine refuses is taken as it has it. */
-static void apply(struct nim *m, const struct dpc *d)
+static void apply(struct nim *m, struct dpc *d)
 {
     ARENA_AUTO a = arena_new();
     struct machine *machine = m->node->machine;
     if (m->applied == d)
         return;
     m->applied = d;
-    JSON_FOR_EACH_ITEM (dpc_config(a, d), port) {
+    const struct json *ports = dpc_config(a, d);
+    apply_links(m, a, ports, d);
+    JSON_FOR_EACH_ITEM (ports, port) {
         const struct machine_port p = status_machine_port(a, port);
         if (p.interface.n == 0 || p.dhcp == MACHINE_DHCP_UNSET ||
             json_get_bool(port, STR("InvalidConfig"), false))
@@ -299,7 +334,7 @@ void nim_test_start(struct nim *m)
 {
     ARENA_AUTO a = arena_new();
     nim_test_cancel(m);
-    const struct dpc *d = dpc_list_current(&m->list);
+    struct dpc *d = dpc_list_current(&m->list);
     m->verifier.wants_test = false;
     if (!d)
         return;

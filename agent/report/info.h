@@ -56,6 +56,8 @@ void info_device_adapters(struct world *w, Eve__Info__ZInfoDevice *d); /* info_a
 /* Into the bundle: members and addresses of a group of adapters, or of one. */
 void info_adapter_members(struct world *w, Eve__Info__ZioBundle *to, struct str name);
 Eve__Info__ProxyStatus *info_proxy(struct world *w, const struct json *port);
+/* NULL: the port is no bond. */
+Eve__Info__BondStatus *info_bond(struct world *w, const struct json *port);
 
 Eve__Info__ZInfoApp *info_app(struct world *w, struct str key, const struct json *status);
 Eve__Info__ZInfoNetworkInstance *info_network_instance(struct world *w, const struct json *status,

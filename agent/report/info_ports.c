@@ -167,6 +167,7 @@ static void add_state(struct world *w, Eve__Info__DevicePort *p, const struct js
     p->location = make_location(w, port);
     p->proxy = info_proxy(w, port);
     p->wireless_status = make_wireless(w, port);
+    p->bond_status = info_bond(w, port);
     p->err = make_test_results(w, port);
 }
 

@@ -51,8 +51,8 @@ class PlainNet(Net):
 class Relay:
     """The controller's address in its namespace; whoever comes is led to the server, and remembered."""
 
-    def __init__(self, net, port):
-        self.socket, self.port, self.peers = net.listen(net.controller, (ADDRESS, 443)), port, []
+    def __init__(self, net, port, host="127.0.0.1"):
+        self.socket, self.server, self.peers = net.listen(net.controller, (ADDRESS, 443)), (host, port), []
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
@@ -62,7 +62,7 @@ class Relay:
                 threading.Thread(target=self.relay, args=(client, peer[0]), daemon=True).start()
 
     def relay(self, client, peer):
-        with client, contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS) as out:
+        with client, contextlib.suppress(OSError), socket.create_connection(self.server, timeout=SECONDS) as out:
             self.peers.append(peer)
             back = threading.Thread(target=Proxy.copy, args=(out, client), daemon=True)
             back.start()
@@ -86,13 +86,13 @@ class World(Asked):
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             stack.callback(shutil.rmtree, self.root, ignore_errors=True)
-            self.net = stack.enter_context(PlainNet())
+            self.net = stack.enter_context(self.make_net())
             resolvers = pathlib.Path("/etc/netns") / self.net.device  # `ip netns exec` shows them to the process
             stack.callback(shutil.rmtree, resolvers, ignore_errors=True)
             resolvers.mkdir(parents=True)
             (resolvers / "resolv.conf").write_text("nameserver 10.200.1.1\n")
             names = {NAME: ADDRESS}
-            self.relay = stack.enter_context(contextlib.closing(Relay(self.net, self.site.server.device_port)))
+            self.relay = stack.enter_context(contextlib.closing(self.make_relay()))
             self.dns = [stack.enter_context(contextlib.closing(Dns(self.net, self.net.controller, f"10.200.{n}.1", names))) for n in (1, 2)]
             if self.corp:
                 self.corp_dns = stack.enter_context(contextlib.closing(Dns(self.net, self.net.corp, "10.200.3.1", {"wpad.corp.example": "10.200.3.1"})))
@@ -112,6 +112,12 @@ class World(Asked):
 
     def __exit__(self, *_):
         self.stack.close()
+
+    def make_net(self):
+        return PlainNet()
+
+    def make_relay(self):
+        return Relay(self.net, self.site.server.device_port)
 
     def start(self):
         self.process = subprocess.Popen(["ip", "netns", "exec", self.net.device, TOOL, *(str(self.root / d) for d in ("config", "persist", "run")),

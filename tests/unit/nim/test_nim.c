@@ -32,6 +32,7 @@ struct world {
     bool is_deaf[MAX_INTERFACES]; /* nobody answers there */
     struct buf seen;              /* "<port's address>[ <host>] " of every request */
     struct buf applied;
+    int link_result; /* of making a VLAN or bond */
     size_t n_requests;
 };
 
@@ -105,6 +106,23 @@ static int apply_port(struct machine *m, const struct machine_port *p)
     return -EPERM;
 }
 
+static int apply_links(struct machine *m, const struct machine_link *links, size_t n,
+                       int *ret_results)
+{
+    struct world *w = CONTAINER_OF(m, struct world, machine);
+    for (size_t i = 0; i < n; i++) {
+        const struct machine_link *l = &links[i];
+        buf_printf(&w->applied, "%.*s=%s", STR_ARG(l->name),
+                   l->kind == MACHINE_VLAN ? "vlan" : "bond");
+        if (l->kind == MACHINE_VLAN)
+            buf_printf(&w->applied, "(%.*s,%u) ", STR_ARG(l->parent), l->vlan_id);
+        else
+            buf_printf(&w->applied, "(%d,%u,%zu) ", (int) l->mode, l->mii_ms, l->n_members);
+        ret_results[i] = w->link_result;
+    }
+    return 0;
+}
+
 static void watch_network(struct machine *m, void (*on_network)(void *arg), void *arg)
 {
     struct world *w = CONTAINER_OF(m, struct world, machine);
@@ -116,6 +134,7 @@ static const struct machine_functions machine_functions = {.name = "sim",
                                                            .identity = identity,
                                                            .interfaces = interfaces,
                                                            .apply_port = apply_port,
+                                                           .apply_links = apply_links,
                                                            .watch_network = watch_network};
 
 /* ---- the world ----------------------------------------------------------------------------- */
@@ -485,5 +504,50 @@ TEST(a_port_passed_through_to_an_application_fails_at_once)
     assert_true(str_find_str(list, STR("in PCIBack is used by 6ba7b810")) >= 0);
     assert_seen(&w, "10.0.0.1 ");
     publication_free(adapters);
+    done(&w);
+}
+
+#define LINKS(extra) \
+    "{\"Version\":1,\"Key\":\"zedagent\",\"TimePriority\":\"2026-02-01T00:00:00Z\",\"Ports\":[" \
+    "{\"IfName\":\"lan5\",\"IsMgmt\":true,\"IsL3Port\":true,\"Dhcp\":4,\"L2Type\":1," \
+    "\"VLAN\":{\"ParentPort\":\"pair\",\"ID\":5}}," \
+    "{\"IfName\":\"bo1\",\"Logicallabel\":\"pair\",\"L2Type\":2,\"Bond\":{\"AggregatedPorts\":" \
+    "[\"a\",\"b\"],\"Mode\":2,\"MIIMonitor\":{\"Enabled\":true,\"Interval\":100}}}," \
+    "{\"IfName\":\"eth0\",\"Logicallabel\":\"a\"},{\"IfName\":\"eth1\",\"Logicallabel\":" \
+    "\"b\"}" extra "]}"
+
+TEST(vlans_and_bonds_are_made_before_their_ports_are_used)
+{
+    struct world w;
+    init(&w);
+    add_interface(&w, "lan5", "10.0.0.1");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ true);
+    publish(&w, 0, LINKS(""));
+    /* Ports name each other by label, the machine by interface. */
+    assert_string_equal(w.applied.p, "lan5=vlan(bo1,5) bo1=bond(1,100,2) lan5:4 ");
+    assert_seen(&w, "10.0.0.1 ");
+    done(&w);
+}
+
+TEST(a_link_that_cannot_be_made_says_why)
+{
+    struct world w;
+    init(&w);
+    w.link_result = -EOPNOTSUPP;
+    add_interface(&w, "eth9", "10.0.0.9");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ true);
+    /* A port that nobody has, and one whose link the kernel does not know. */
+    publish(&w, 0,
+            LINKS(",{\"IfName\":\"odd\",\"L2Type\":1,\"VLAN\":{\"ParentPort\":\"none\",\"ID\":7}},"
+                  "{\"IfName\":\"eth9\",\"IsMgmt\":true,\"Dhcp\":4}"));
+    assert_null(strstr(w.applied.p, "odd="));
+    const struct uplink_port *p = uplink_ports_find(w.device.node->ports, STR("lan5"));
+    assert_non_null(p);
+    assert_true(uplink_port_has_error(p));
+    BUF_AUTO list = {0};
+    assert_int_equal(node_file_read(w.device.node, NODE_PERSIST,
+                                    STR("status/nim/DevicePortConfigList/global.json"), &list),
+                     0);
+    assert_non_null(strstr(list.p, "interface lan5 cannot be made: Operation not supported"));
     done(&w);
 }
