@@ -30,6 +30,17 @@ static void copy_text(struct copier *c, struct str *s)
     *s = arena_str(c->arena, *s);
 }
 
+/* A document, of any bytes. */
+static void copy_document(struct copier *c, struct str *s)
+{
+    mix(c, s->p ? s->n + 1 : 0);
+    c->is_bad |= s->n > RUNTIME_MAX_USER_DATA_BYTES;
+    if (!s->p || c->is_bad)
+        return;
+    mix(c, map_hash(*s));
+    *s = arena_str(c->arena, *s);
+}
+
 static void copy_texts(struct copier *c, const struct str **texts, size_t n)
 {
     mix(c, n);
@@ -58,10 +69,27 @@ static void copy_mounts(struct copier *c, struct runtime_instance *i)
         copy_text(c, &copy[k].volume);
         copy_text(c, &copy[k].target);
         mix(c, copy[k].is_read_only);
-        c->is_bad |=
-            !runtime_id_is_valid(copy[k].volume) || !copy[k].target.n || copy[k].target.p[0] != '/';
+        bool is_directory = copy[k].target.n && copy[k].target.p[0] == '/';
+        c->is_bad |= !runtime_id_is_valid(copy[k].volume) || (copy[k].target.p && !is_directory);
     }
     i->mounts = copy;
+}
+
+static void copy_interfaces(struct copier *c, struct runtime_instance *i)
+{
+    mix(c, i->n_interfaces);
+    if (i->n_interfaces > RUNTIME_MAX_ITEMS) {
+        c->is_bad = true;
+        return;
+    }
+    struct runtime_interface *copy =
+        ARENA_ARRAY(c->arena, struct runtime_interface, i->n_interfaces);
+    for (size_t k = 0; k < i->n_interfaces; k++) {
+        copy[k] = i->interfaces[k];
+        copy_text(c, &copy[k].tap);
+        copy_text(c, &copy[k].mac);
+    }
+    i->interfaces = copy;
 }
 
 int runtime_copy_content(struct arena *a, struct runtime_content *c, uint64_t *ret_hash)
@@ -84,8 +112,10 @@ int runtime_copy_volume(struct arena *a, struct runtime_volume *v, uint64_t *ret
     struct copier k = {.arena = a, .hash = 2};
     copy_text(&k, &v->id);
     copy_text(&k, &v->content);
+    mix(&k, (uint64_t) v->size_bytes);
     *ret_hash = k.hash | 1;
-    return k.is_bad || (v->content.p && !runtime_id_is_valid(v->content)) ? -EINVAL : 0;
+    k.is_bad |= v->size_bytes < 0 || (v->content.p && !runtime_id_is_valid(v->content));
+    return k.is_bad ? -EINVAL : 0;
 }
 
 int runtime_copy_instance(struct arena *a, struct runtime_instance *i, uint64_t *ret_hash)
@@ -94,6 +124,9 @@ int runtime_copy_instance(struct arena *a, struct runtime_instance *i, uint64_t 
     copy_text(&k, &i->id);
     copy_text(&k, &i->root_volume);
     copy_mounts(&k, i);
+    copy_interfaces(&k, i);
+    copy_document(&k, &i->user_data);
+    copy_document(&k, &i->meta_data);
     copy_texts(&k, &i->args, i->n_args);
     copy_texts(&k, &i->env, i->n_env);
     copy_text(&k, &i->hostname);

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "runtime/runtime.h"
 
 #define TOP "/sys/fs/cgroup"
@@ -92,6 +94,122 @@ void cgroup_detect(struct cgroup *ret, bool is_root)
     }
 }
 
+/* ---- making ---------------------------------------------------------------------------------- */
+
+#define CPU_PERIOD_US 100000
+
+/* One tree holds all of it, or each controller has its own. */
+static const char *const trees_v1[] = {"/memory", "/cpu", "/cpuacct", "/pids"};
+static const char *const trees_v2[] = {""};
+
+static const char *const *trees(const struct cgroup *c, size_t *ret_n)
+{
+    *ret_n = c->mode == CGROUP_NONE ? 0
+             : c->mode == CGROUP_V2 ? N_ELEMENTS(trees_v2)
+                                    : N_ELEMENTS(trees_v1);
+    return c->mode == CGROUP_V2 ? trees_v2 : trees_v1;
+}
+
+static int write_file(const char *path, struct str text)
+{
+    FD_AUTO fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : file_write_all(fd, text);
+}
+
+/* Every directory of the path; in version 2 each passes its controllers on. */
+static int make_directories(const struct cgroup *c, const char *tree, struct str path)
+{
+    static const char *const wanted[] = {"+memory", "+cpu", "+pids"};
+    BUF_AUTO at = {0};
+    struct str rest = path, name;
+    buf_printf(&at, TOP "%s", tree);
+    while (str_split(&rest, '/', &name)) {
+        if (!name.n)
+            continue;
+        for (size_t i = 0; c->mode == CGROUP_V2 && i < N_ELEMENTS(wanted); i++) {
+            BUF_AUTO control = {0};
+            buf_printf(&control, "%s/cgroup.subtree_control", at.p);
+            (void) write_file(control.p, str_of(wanted[i]));
+        }
+        buf_printf(&at, "/%.*s", STR_ARG(name));
+        if (mkdir(at.p, 0755) < 0 && errno != EEXIST)
+            return -errno;
+    }
+    return 0;
+}
+
+static void limit(const char *tree, struct str path, const char *file, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+static void limit(const char *tree, struct str path, const char *file, const char *format, ...)
+{
+    BUF_AUTO name = {0};
+    BUF_AUTO text = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    buf_printf(&name, TOP "%s%.*s/%s", tree, STR_ARG(path), file);
+    (void) write_file(name.p, buf_str(&text));
+}
+
+static void set_limits(const struct cgroup *c, struct str path, const struct cgroup_limits *l)
+{
+    bool is_v2 = c->mode == CGROUP_V2;
+    long long quota_us = l->cpu_millis * (CPU_PERIOD_US / 1000);
+    if (l->memory_max_bytes && c->has_memory)
+        limit(is_v2 ? "" : "/memory", path, is_v2 ? "memory.max" : "memory.limit_in_bytes", "%lld",
+              (long long) l->memory_max_bytes);
+    if (l->cpu_millis && c->has_cpu && is_v2)
+        limit("", path, "cpu.max", "%lld %d", quota_us, CPU_PERIOD_US);
+    if (l->cpu_millis && c->has_cpu && !is_v2) {
+        limit("/cpu", path, "cpu.cfs_period_us", "%d", CPU_PERIOD_US);
+        limit("/cpu", path, "cpu.cfs_quota_us", "%lld", quota_us);
+    }
+    if (l->max_processes && c->has_processes)
+        limit(is_v2 ? "" : "/pids", path, "pids.max", "%lld", (long long) l->max_processes);
+}
+
+int cgroup_make(const struct cgroup *c, struct str path, const struct cgroup_limits *l)
+{
+    size_t n;
+    const char *const *all = trees(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        int e = make_directories(c, all[i], path);
+        if (e < 0 && e != -ENOENT) /* a controller that this machine lacks */
+            return e;
+    }
+    set_limits(c, path, l);
+    return 0;
+}
+
+size_t cgroup_open(const struct cgroup *c, struct str path, int ret_fds[CGROUP_MAX_FDS])
+{
+    size_t n, n_open = 0;
+    const char *const *all = trees(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        BUF_AUTO name = {0};
+        buf_printf(&name, TOP "%s%.*s/cgroup.procs", all[i], STR_ARG(path));
+        int fd = open(name.p, O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+            ret_fds[n_open++] = fd;
+    }
+    return n_open;
+}
+
+int cgroup_remove(const struct cgroup *c, struct str path)
+{
+    size_t n;
+    int e = 0;
+    const char *const *all = trees(c, &n);
+    for (size_t i = 0; i < n; i++) {
+        BUF_AUTO name = {0};
+        buf_printf(&name, TOP "%s%.*s", all[i], STR_ARG(path));
+        if (rmdir(name.p) < 0 && errno != ENOENT)
+            e = -errno;
+    }
+    return e;
+}
+
 /* ---- numbers ------------------------------------------------------------------------------- */
 
 int cgroup_metrics(const struct cgroup *c, struct str path, struct runtime_metrics *ret)
@@ -158,11 +276,13 @@ int cgroup_process_metrics(int pid, struct runtime_metrics *ret)
     return 0;
 }
 
-/* "eth0: 1 2 3 4 5 6 7 8 9 ...": bytes and packets received, then from the ninth on sent. */
-static void add_interface(struct str line, struct runtime_metrics *ret)
+/* "eth0: 1 2 3 4 5 6 7 8 9 ...": bytes and packets received, then from the ninth on sent. The name
+ * absent: every one but loopback. */
+static void add_interface(struct str line, struct str wanted, struct runtime_metrics *ret)
 {
     ptrdiff_t colon = str_find(line, ':');
-    if (colon < 0 || str_is(str_trim(str_sub(line, 0, (size_t) colon)), "lo"))
+    struct str have = colon < 0 ? STR_NONE : str_trim(str_sub(line, 0, (size_t) colon));
+    if (colon < 0 || (wanted.p ? !str_eq(have, wanted) : str_is(have, "lo")))
         return;
     struct str rest = str_from(line, (size_t) colon + 1), word;
     int64_t numbers[10] = {0};
@@ -175,14 +295,31 @@ static void add_interface(struct str line, struct runtime_metrics *ret)
     ret->tx_packets += numbers[9];
 }
 
-void cgroup_network_metrics(int pid, struct runtime_metrics *ret)
+static void add_interfaces(const char *process, struct str wanted, struct runtime_metrics *ret)
 {
     BUF_AUTO name = {0};
     BUF_AUTO text = {0};
-    buf_printf(&name, "/proc/%d/net/dev", pid);
+    buf_printf(&name, "/proc/%s/net/dev", process);
     if (read_text(name.p, &text) < 0)
         return;
     struct str rest = buf_str(&text), line;
     while (str_split(&rest, '\n', &line))
-        add_interface(line, ret);
+        add_interface(line, wanted, ret);
+}
+
+void cgroup_network_metrics(int pid, struct runtime_metrics *ret)
+{
+    BUF_AUTO process = {0};
+    buf_printf(&process, "%d", pid);
+    add_interfaces(process.p, STR_NONE, ret);
+}
+
+void cgroup_tap_metrics(struct str interface, struct runtime_metrics *ret)
+{
+    struct runtime_metrics ours = {0};
+    add_interfaces("self", interface, &ours);
+    ret->rx_bytes += ours.tx_bytes;
+    ret->tx_bytes += ours.rx_bytes;
+    ret->rx_packets += ours.tx_packets;
+    ret->tx_packets += ours.rx_packets;
 }

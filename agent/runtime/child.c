@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,6 +56,10 @@ static _Noreturn void become(const struct child *c, int in, int out, int err)
     if (c->max_file_bytes) {
         const struct rlimit limit = {(rlim_t) c->max_file_bytes, (rlim_t) c->max_file_bytes};
         (void) setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    if (c->max_memory_bytes) {
+        const struct rlimit limit = {(rlim_t) c->max_memory_bytes, (rlim_t) c->max_memory_bytes};
+        (void) setrlimit(RLIMIT_AS, &limit);
     }
     if ((c->hides_unified && !hide_unified()) || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
         dup2(err, 2) < 0)
@@ -151,4 +157,120 @@ int child_run(const struct child *c, struct buf *output)
         if (fds[i] >= 0)
             (void) close(fds[i]);
     return code;
+}
+
+/* ---- beside us ------------------------------------------------------------------------------ */
+
+#define FIRST_FD 3
+#define FAR_FD 512 /* above every number that a program is given */
+
+/* Root without capabilities is still the owner of our files, and nothing more. */
+static bool drop_privileges(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+    for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
+        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0 && geteuid() == 0)
+            return false;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_capset, &header, none) == 0;
+}
+
+/* Into 3, 4, ...: first far away, so that none of them covers another. */
+static bool place_fds(const struct child_start *c, int *control_fd)
+{
+    int far[CHILD_MAX_FDS];
+    for (size_t i = 0; i < c->n_fds; i++)
+        if ((far[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, FAR_FD)) < 0)
+            return false;
+    if ((*control_fd = fcntl(*control_fd, F_DUPFD_CLOEXEC, FAR_FD)) < 0)
+        return false;
+    for (size_t i = 0; i < c->n_fds; i++)
+        if (dup2(far[i], FIRST_FD + (int) i) < 0)
+            return false;
+    return syscall(SYS_close_range, FIRST_FD + (unsigned) c->n_fds, ~0U,
+                   4U /* CLOSE_RANGE_CLOEXEC */) == 0;
+}
+
+static bool enter(const struct child_start *c)
+{
+    for (size_t i = 0; i < c->n_cgroup_fds; i++)
+        if (write(c->cgroup_fds[i], "0", 1) != 1)
+            return false;
+    if (c->is_alone)
+        return unshare(CLONE_NEWNET) == 0;
+    return c->network_fd < 0 || setns(c->network_fd, CLONE_NEWNET) == 0;
+}
+
+static _Noreturn void become_beside(const struct child_start *c, int control_fd)
+{
+    char go;
+    sigset_t none;
+    (void) sigemptyset(&none);
+    (void) sigprocmask(SIG_SETMASK, &none, NULL);
+    (void) signal(SIGPIPE, SIG_DFL);
+    (void) setsid();
+    int nothing = open("/dev/null", O_RDONLY);
+    int e = 0;
+    if (!enter(c) || dup2(nothing, 0) < 0 || dup2(c->out_fd, 1) < 0 || dup2(c->err_fd, 2) < 0 ||
+        !place_fds(c, &control_fd) || !drop_privileges())
+        e = errno;
+    if (read(control_fd, &go, 1) != 1)
+        _exit(CANNOT_RUN);
+    if (!e) {
+        (void) execvp(c->argv[0], (char *const *) c->argv);
+        e = errno;
+    }
+    if (write(control_fd, &e, sizeof(e)) < 0)
+        _exit(CANNOT_RUN);
+    _exit(CANNOT_RUN);
+}
+
+int child_start(const struct child_start *c, struct child_started *ret)
+{
+    int control[2];
+    if (c->n_fds > CHILD_MAX_FDS)
+        return -EINVAL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control) < 0)
+        return -errno;
+    int pid = fork();
+    if (pid == 0) {
+        (void) close(control[0]);
+        become_beside(c, control[1]);
+    }
+    int e = pid < 0 ? -errno : 0;
+    (void) close(control[1]);
+    *ret = (struct child_started){pid, pid < 0 ? -1 : child_pidfd(pid), control[0]};
+    if (!e && ret->pidfd >= 0)
+        return 0;
+    e = e ? e : ret->pidfd;
+    child_end(ret);
+    return e;
+}
+
+int child_go(struct child_started *s)
+{
+    int e = 0;
+    bool is_sent = send(s->go_fd, "g", 1, MSG_NOSIGNAL) == 1;
+    /* Its end of the pair closes when the program is there. */
+    ssize_t n = is_sent ? read(s->go_fd, &e, sizeof(e)) : -1;
+    if (is_sent && n == 0) {
+        (void) close(s->go_fd);
+        s->go_fd = -1;
+        return 0;
+    }
+    child_end(s);
+    return n == sizeof(e) && e > 0 ? -e : -ECHILD;
+}
+
+void child_end(struct child_started *s)
+{
+    if (s->pidfd >= 0) {
+        (void) child_signal(s->pidfd, SIGKILL);
+        (void) close(s->pidfd);
+    }
+    if (s->go_fd >= 0)
+        (void) close(s->go_fd);
+    if (s->pid > 0)
+        (void) reap(s->pid);
+    *s = (struct child_started){-1, -1, -1};
 }

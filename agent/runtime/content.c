@@ -15,6 +15,7 @@
 #include "pki/pki.h"
 #include "runtime/content_internal.h"
 #include "runtime/curl.h"
+#include "runtime/diskfile.h"
 #include "runtime/layer.h"
 #include "runtime/tree.h"
 
@@ -222,6 +223,8 @@ int content_collect(struct work *w, struct content_source *s, struct str hex, ch
     e = verify_blobs(w, &m, ret_error);
     if (e < 0)
         return e;
+    if (t->asked->format != RUNTIME_OCI)
+        return diskfile_choose(w, &m, ret_error);
     t->on_state(t->arg, RUNTIME_LOADING, 100);
     return content_write_manifest(w, &m, ret_error);
 }
@@ -271,7 +274,7 @@ static struct str web_authorization(struct work *w)
     return arena_printf(w->arena, "%.*s %.*s", STR_ARG(c->user), STR_ARG(c->password));
 }
 
-/* A tar that a web server has. */
+/* A tar or a disk image that a web server has. */
 static int from_web(struct work *w, char **ret_error)
 {
     const struct content_task *t = w->task;
@@ -293,7 +296,8 @@ static int from_web(struct work *w, char **ret_error)
     if (e >= 0 && e != 200)
         e = error_set(ret_error, -ENOENT, "%.*s: status %d", STR_ARG(t->asked->url), e);
     if (e >= 0)
-        e = content_from_disk(w, file, ret_error);
+        e = t->asked->format == RUNTIME_OCI ? content_from_disk(w, file, ret_error)
+                                            : diskfile_take(w, file, ret_error);
     (void) unlink(file);
     (void) unlink(ca);
     return e;

@@ -28,6 +28,8 @@ int content_fetch(const struct content_task *t, char **ret_error);
 struct content_volume {
     const char *directory; /* where volumes are kept */
     const char *id;
+    const char *qemu_img;
+    int64_t size_bytes;       /* of a disk; 0: that of its content */
     const char *content_path; /* NULL: an empty volume */
     bool keeps_owners;
     const atomic_bool *is_cancelled;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "runtime/content_internal.h"
+#include "runtime/diskfile.h"
 #include "runtime/layer.h"
 #include "runtime/tree.h"
 
@@ -220,9 +221,11 @@ int content_from_disk(struct work *w, const char *path, char **ret_error)
             (void) close(fd);
         return error_set(ret_error, e, "%s: %s", path, log_errno_text(e));
     }
-    int e = S_ISDIR(st.st_mode)   ? from_directory(w, fd, ret_error)
-            : S_ISREG(st.st_mode) ? from_tar(w, fd, path, ret_error)
-                                  : error_set(ret_error, -EINVAL, "%s: no image", path);
+    bool is_disk = w->task->asked->format != RUNTIME_OCI;
+    int e = S_ISDIR(st.st_mode)    ? from_directory(w, fd, ret_error)
+            : !S_ISREG(st.st_mode) ? error_set(ret_error, -EINVAL, "%s: no image", path)
+            : is_disk              ? diskfile_copy(w, path, ret_error)
+                                   : from_tar(w, fd, path, ret_error);
     (void) close(fd);
     return e;
 }

@@ -21,13 +21,6 @@
 #define MAX_USERS_BYTES ((size_t) 1024 * 1024)
 #define MAX_ARGS 16
 
-struct str crun_cgroup(struct arena *a, const struct process *p, struct str id)
-{
-    if (!p->is_root || p->cgroup.mode == CGROUP_NONE)
-        return STR_NONE;
-    return arena_printf(a, "/%s/%.*s", p->cgroup_parent, STR_ARG(id));
-}
-
 /* ---- the command --------------------------------------------------------------------------- */
 
 struct command {
@@ -79,7 +72,7 @@ static int run_crun(struct job *j, const struct command *c, char **ret_error)
 
 /* ---- what crun remembers ------------------------------------------------------------------- */
 
-int crun_read_state(const struct process *p, struct str id, struct crun_state *ret)
+static int crun_read_state(const struct process *p, struct str id, struct launch_state *ret)
 {
     ARENA_AUTO a = arena_new();
     BUF_AUTO text = {0};
@@ -90,7 +83,7 @@ int crun_read_state(const struct process *p, struct str id, struct crun_state *r
     const struct json *status = json_parse_quick(a, buf_str(&text));
     int64_t pid = json_get_int(status, STR("pid"), 0);
     int64_t start = json_get_int(status, STR("process-start-time"), -1);
-    *ret = (struct crun_state){.pid = (int) pid};
+    *ret = (struct launch_state){.pid = (int) pid};
     (void) clock_parse(json_get_str(status, STR("created")), &ret->created_wall_us);
     /* One that was made but never started still waits at this pipe. */
     bool waits = access(arena_printf(a, "%s/exec.fifo", directory).p, F_OK) == 0;
@@ -142,18 +135,23 @@ static const char *resolv_conf_path(struct job *j)
 }
 
 /* Its volumes, and the file that names its resolvers. */
-static void build_mounts(struct job *j, struct spec_input *in)
+static int build_mounts(struct job *j, struct spec_input *in, char **ret_error)
 {
     const struct runtime_instance *i = &j->instance;
     struct spec_mount *mounts = ARENA_ARRAY(j->arena, struct spec_mount, i->n_mounts + 1);
-    for (size_t k = 0; k < i->n_mounts; k++)
+    for (size_t k = 0; k < i->n_mounts; k++) {
+        if (!i->mounts[k].target.p)
+            return error_set(ret_error, -EINVAL, "volume '%.*s' has no directory to be mounted at",
+                             STR_ARG(i->mounts[k].volume));
         mounts[in->n_mounts++] =
             (struct spec_mount){str_of(volume_root(j, i->mounts[k].volume)), i->mounts[k].target,
                                 i->mounts[k].is_read_only};
+    }
     if (i->resolv_conf.p)
         mounts[in->n_mounts++] = (struct spec_mount){
             str_of(resolv_conf_path(j)), STR("/etc/resolv.conf"), /* is_read_only= */ true};
     in->mounts = mounts;
+    return 0;
 }
 
 static int build_config(struct job *j, struct json *ret, char **ret_error)
@@ -170,7 +168,7 @@ static int build_config(struct job *j, struct json *ret, char **ret_error)
                 .limits_memory = p->cgroup.has_memory,
                 .limits_cpu = p->cgroup.has_cpu,
                 .limits_processes = p->cgroup.has_processes,
-                .cgroup_path = crun_cgroup(j->arena, p, j->id),
+                .cgroup_path = process_cgroup(j->arena, p, j->id),
                 .uid = geteuid(),
                 .gid = getegid(),
             },
@@ -178,9 +176,10 @@ static int build_config(struct job *j, struct json *ret, char **ret_error)
     int e = read_image(j, &image, ret_error);
     if (!e)
         e = find_user(j, image.user, &in.user, ret_error);
+    if (!e)
+        e = build_mounts(j, &in, ret_error);
     if (e < 0)
         return e;
-    build_mounts(j, &in);
     j->stop_signal = image.stop_signal;
     return spec_build(j->arena, &in, ret, ret_error);
 }
@@ -235,19 +234,6 @@ static int create_and_start(struct job *j, char **ret_error)
     return run_crun(j, &(struct command){{"start", id}, -1, -1}, ret_error);
 }
 
-static int open_pipes(struct job *j, char **ret_error)
-{
-    for (int s = 0; s < 2; s++) {
-        const char *path = process_pipe(j->arena, j->process, j->id, s);
-        int e = output_make(path);
-        /* For reading, too: a pipe without reader would kill who writes when the agent is gone. */
-        j->pipes[s] = e < 0 ? e : open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        if (j->pipes[s] < 0)
-            return error_set(ret_error, -EIO, "%s: cannot be made", path);
-    }
-    return 0;
-}
-
 static void delete_state(struct job *j)
 {
     const struct process *p = j->process;
@@ -261,12 +247,12 @@ static void delete_state(struct job *j)
     mem_free(unused);
 }
 
-void crun_boot(struct job *j)
+static void crun_boot(struct job *j)
 {
     delete_state(j);
     int e = write_bundle(j, &j->error);
     if (!e)
-        e = open_pipes(j, &j->error);
+        e = process_open_pipes(j, &j->error);
     if (!e)
         e = create_and_start(j, &j->error);
     if (e == 0)
@@ -279,7 +265,16 @@ void crun_boot(struct job *j)
     delete_state(j);
 }
 
-void crun_delete(struct job *j)
+static void crun_metrics(struct tenant *t, struct runtime_metrics *ret)
 {
-    delete_state(j);
+    if (t->object->instance.network != RUNTIME_NETWORK_HOST)
+        cgroup_network_metrics(t->pid, ret);
 }
+
+const struct launcher crun_launcher = {
+    .name = "crun",
+    .boot = crun_boot,
+    .remove = delete_state,
+    .read_state = crun_read_state,
+    .metrics = crun_metrics,
+};

@@ -55,6 +55,7 @@ static int read_blob(const struct json *descriptor, struct image_blob *ret)
     struct image_blob b = {
         .size_bytes = json_get_int(descriptor, STR("size"), -1),
         .media_type = json_get_str(descriptor, STR("mediaType")),
+        .role = json_str(json_at(descriptor, "annotations", "org.lfedge.eci.role", NULL)),
     };
     int e = image_digest_hex(json_get_str(descriptor, STR("digest")), &b.hex);
     if (e < 0 || b.size_bytes < 0)

@@ -15,6 +15,7 @@ struct image_blob {
     struct str hex; /* of its sha256 */
     int64_t size_bytes;
     struct str media_type;
+    struct str role; /* of a layer of an artifact: "disk-root" */
 };
 
 struct image_manifest {

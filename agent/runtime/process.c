@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -36,12 +35,33 @@ const char *process_pipe(struct arena *a, const struct process *p, struct str id
         .p;
 }
 
+struct str process_cgroup(struct arena *a, const struct process *p, struct str id)
+{
+    if (!p->is_root || p->cgroup.mode == CGROUP_NONE)
+        return STR_NONE;
+    return arena_printf(a, "/%s/%.*s", p->cgroup_parent, STR_ARG(id));
+}
+
+int process_open_pipes(struct job *j, char **ret_error)
+{
+    for (int s = 0; s < 2; s++) {
+        const char *path = process_pipe(j->arena, j->process, j->id, s);
+        int e = output_make(path);
+        /* For reading, too: a pipe without reader would kill who writes when the agent is gone. */
+        j->pipes[s] = e < 0 ? e : open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (j->pipes[s] < 0)
+            return error_set(ret_error, -EIO, "%s: cannot be made", path);
+    }
+    return 0;
+}
+
 static void process_unref(struct process *p)
 {
     if (p->runtime || p->n_jobs)
         return;
-    char *const texts[] = {p->contents, p->volumes, p->bundles, p->pipes,
-                           p->state,    p->crun,    p->curl,    p->cgroup_parent};
+    char *const texts[] = {p->contents,      p->volumes,  p->bundles, p->pipes,
+                           p->state,         p->machines, p->crun,    p->curl,
+                           p->cgroup_parent, p->qemu,     p->qemu_img};
     for (size_t i = 0; i < N_ELEMENTS(texts); i++)
         mem_free(texts[i]);
     mem_free(p);
@@ -54,31 +74,11 @@ static void note_content(void *arg, enum runtime_state state, int percent)
     job_note(arg, state, percent);
 }
 
-static bool has_program(const char *name)
-{
-    ARENA_AUTO a = arena_new();
-    struct str rest = str_of(getenv("PATH")), directory;
-    while (rest.p && str_split(&rest, ':', &directory))
-        if (access(arena_printf(a, "%.*s/%s", STR_ARG(directory), name).p, X_OK) == 0)
-            return true;
-    return false;
-}
-
-/* Virtual machines need a disk, a console and a network of another kind than containers. */
-static void refuse_disk(struct job *j)
-{
-    bool has_qemu = has_program("qemu-system-x86_64") || has_program("qemu-system-aarch64");
-    (void) error_set(&j->error, -ENOTSUP, "disk images are not supported here: %s",
-                     has_qemu ? "qemu is installed, but this runtime runs OCI images alone"
-                              : "qemu is not installed, and this runtime runs OCI images alone");
-}
-
 static void run_fetch(struct job *j)
 {
-    if (j->content.format != RUNTIME_OCI) {
-        refuse_disk(j);
+    /* Nothing is fetched that could not be run. */
+    if (j->content.format != RUNTIME_OCI && qemu_find(j->process, &j->error) < 0)
         return;
-    }
     const struct content_task t = {
         .directory = j->process->contents,
         .curl = j->process->curl,
@@ -118,6 +118,8 @@ static void run_create(struct job *j)
         .id = arena_strz(j->arena, j->id),
         .content_path =
             j->volume.content.p ? process_path(j->arena, p->contents, j->volume.content) : NULL,
+        .qemu_img = p->qemu_img,
+        .size_bytes = j->volume.size_bytes,
         .keeps_owners = p->is_root,
         .is_cancelled = &j->is_cancelled,
     };
@@ -163,8 +165,12 @@ static void booted(struct job *j)
 
 static void process_boot(void *machine, struct runtime_object *instance)
 {
+    ARENA_AUTO a = arena_new_with(512);
+    struct tenant *t = tenant_of(machine, instance);
+    const char *disk = qemu_disk_path(a, machine, instance->instance.root_volume);
+    t->launcher = disk ? &qemu_launcher : &crun_launcher;
     say_limits(machine, &instance->instance);
-    job_begin(machine, instance, crun_boot, booted);
+    job_begin(machine, instance, t->launcher->boot, booted);
 }
 
 static void process_halt(void *machine, struct runtime_object *instance, bool at_once)
@@ -175,7 +181,14 @@ static void process_halt(void *machine, struct runtime_object *instance, bool at
 static struct str process_volume_path(void *machine, struct arena *a, struct str id)
 {
     const struct process *p = machine;
-    return arena_printf(a, "%s/%.*s/" CONTENT_ROOT, p->volumes, STR_ARG(id));
+    const char *disk = qemu_disk_path(a, p, id);
+    return disk ? str_of(disk) : arena_printf(a, "%s/%.*s/" CONTENT_ROOT, p->volumes, STR_ARG(id));
+}
+
+static bool process_volume_is_disk(void *machine, struct str id)
+{
+    ARENA_AUTO a = arena_new_with(512);
+    return qemu_disk_path(a, machine, id) != NULL;
 }
 
 static int process_metrics(void *machine, struct runtime_object *instance,
@@ -187,7 +200,7 @@ static int process_metrics(void *machine, struct runtime_object *instance,
     struct runtime_metrics m = {0};
     if (t->pidfd < 0)
         return -ESRCH;
-    struct str cgroup = crun_cgroup(a, p, instance->id);
+    struct str cgroup = process_cgroup(a, p, instance->id);
     if (!cgroup.p || cgroup_metrics(&p->cgroup, cgroup, &m) < 0) {
         int e = cgroup_process_metrics(t->pid, &m);
         if (e < 0)
@@ -195,20 +208,28 @@ static int process_metrics(void *machine, struct runtime_object *instance,
     }
     if (p->cgroup.has_memory)
         m.memory_max_bytes = instance->instance.memory_max_bytes;
-    if (instance->instance.network != RUNTIME_NETWORK_HOST)
-        cgroup_network_metrics(t->pid, &m);
+    t->launcher->metrics(t, &m);
     *ret = m;
     return 0;
 }
 
 /* ---- removing ------------------------------------------------------------------------------ */
 
+static const struct launcher *const launchers[] = {&crun_launcher, &qemu_launcher};
+
+/* Of an instance that somebody has left it is not known what it was. */
+static void remove_state(struct job *j)
+{
+    for (size_t i = 0; i < N_ELEMENTS(launchers); i++)
+        launchers[i]->remove(j);
+}
+
 static void run_remove(struct job *j)
 {
     const struct process *p = j->process;
     const char *id = arena_strz(j->arena, j->id);
     if (j->kind == RUNTIME_INSTANCE) {
-        crun_delete(j);
+        remove_state(j);
         (void) unlink(process_pipe(j->arena, p, j->id, RUNTIME_STDOUT));
         (void) unlink(process_pipe(j->arena, p, j->id, RUNTIME_STDERR));
     }
@@ -266,6 +287,7 @@ static const struct runtime_machine process_functions = {
     .remove = process_remove,
     .metrics = process_metrics,
     .volume_path = process_volume_path,
+    .volume_is_disk = process_volume_is_disk,
     .forget = process_forget,
     .free = process_free,
 };
@@ -313,23 +335,36 @@ static void cleaned(struct job *j)
 static void clean_up(struct process *p, struct runtime_object *o)
 {
     o->is_busy = true;
-    job_begin(p, o, crun_delete, cleaned);
+    job_begin(p, o, remove_state, cleaned);
+}
+
+static const struct launcher *find_launcher(const struct process *p, struct str id,
+                                            struct launch_state *ret)
+{
+    for (size_t i = 0; i < N_ELEMENTS(launchers); i++) {
+        *ret = (struct launch_state){0};
+        if (launchers[i]->read_state(p, id, ret) != -ENOENT)
+            return launchers[i];
+    }
+    return NULL;
 }
 
 static void adopt(struct process *p, struct str id)
 {
-    struct crun_state state;
+    struct launch_state state;
     struct runtime_object *o = runtime_found(p->runtime, RUNTIME_INSTANCE, id, RUNTIME_HALTED);
     if (!o)
         return;
-    int stop_signal, e = crun_read_state(p, id, &state);
+    int stop_signal;
+    struct tenant *t = tenant_of(p, o);
+    t->launcher = find_launcher(p, id, &state);
     read_bundle(p, o, &stop_signal);
-    if (e == -ENOENT)
+    if (!t->launcher)
         return;
-    int pidfd = e < 0 || !state.is_running ? -ESRCH : child_pidfd(state.pid);
+    int pidfd = !state.is_running ? -ESRCH : child_pidfd(state.pid);
     /* Once more: the number may have gone to another process just before we held it. */
-    if (pidfd < 0 || crun_read_state(p, id, &state) < 0 || !state.is_running ||
-        tenant_attach(tenant_of(p, o), state.pid, pidfd, stop_signal) < 0) {
+    if (pidfd < 0 || t->launcher->read_state(p, id, &state) < 0 || !state.is_running ||
+        tenant_attach(t, state.pid, pidfd, stop_signal) < 0) {
         if (pidfd >= 0)
             (void) close(pidfd);
         clean_up(p, o);
@@ -377,7 +412,7 @@ static char *below(const char *directory, const char *name)
 
 static int make_directories(struct process *p)
 {
-    char *const paths[] = {p->contents, p->volumes, p->bundles, p->pipes, p->state};
+    char *const paths[] = {p->contents, p->volumes, p->bundles, p->pipes, p->state, p->machines};
     for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
         int e = tree_make(paths[i]);
         if (e < 0)
@@ -398,9 +433,12 @@ int runtime_process_new(const struct runtime_process_options *o,
         .bundles = below(o->persist_directory, "instances"),
         .pipes = below(o->run_directory, "pipes"),
         .state = below(o->run_directory, "crun"),
+        .machines = below(o->run_directory, "qemu"),
         .cgroup_parent = mem_strdup(o->cgroup_parent ? o->cgroup_parent : "seth-agent"),
         .crun = mem_strdup(o->crun ? o->crun : "crun"),
         .curl = mem_strdup(o->curl ? o->curl : "curl"),
+        .qemu = o->qemu ? mem_strdup(o->qemu) : NULL,
+        .qemu_img = mem_strdup(o->qemu_img ? o->qemu_img : "qemu-img"),
         .is_root = geteuid() == 0,
     };
     int e = make_directories(p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A runtime that runs images as containers on this machine, by crun. Content, volumes and bundles
- * live in the persist directory, crun's state and the pipes of the instances in the run directory.
+/* A runtime that runs images as containers on this machine, by crun, and disks as virtual machines,
+ * by qemu. Content, volumes and bundles live in the persist directory, the state of what runs and
+ * the pipes of the instances in the run directory.
  * Instances outlive the agent; the next one adopts them. */
 #pragma once
 
@@ -12,7 +13,7 @@ struct runtime_process_options {
     const char *persist_directory; /* survives a restart of the machine */
     const char *run_directory;     /* need not; on the same machine only one runtime uses it */
     const char *cgroup_parent;     /* NULL: "seth-agent" */
-    const char *crun, *curl;       /* NULL: as found in PATH */
+    const char *crun, *curl, *qemu, *qemu_img; /* NULL: as found in PATH */
 };
 
 /* Finds what is there and adopts what runs, without an event: see runtime_each(). The process

@@ -344,6 +344,16 @@ struct str runtime_volume_path(const struct runtime *r, struct arena *a, struct 
     return r->functions->volume_path ? r->functions->volume_path(r->machine, a, id) : STR_NONE;
 }
 
+bool runtime_volume_is_disk(const struct runtime *r, struct str id)
+{
+    if (r->functions->volume_is_disk)
+        return r->functions->volume_is_disk(r->machine, id);
+    const struct runtime_object *v = runtime_find(r, RUNTIME_VOLUME, id);
+    const struct runtime_object *c =
+        v && v->volume.content.p ? runtime_find(r, RUNTIME_CONTENT, v->volume.content) : NULL;
+    return c && c->content.format != RUNTIME_OCI;
+}
+
 void runtime_report(struct runtime_object *o)
 {
     struct runtime_status s;

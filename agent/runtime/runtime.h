@@ -37,7 +37,16 @@ enum runtime_state {
 const char *runtime_state_name(enum runtime_state s);
 
 enum runtime_kind { RUNTIME_CONTENT, RUNTIME_VOLUME, RUNTIME_INSTANCE, RUNTIME_KINDS };
-enum runtime_format { RUNTIME_OCI, RUNTIME_QCOW2, RUNTIME_RAW };
+/* All but the first are disks of virtual machines; an ISO is a medium that is only read. */
+enum runtime_format {
+    RUNTIME_OCI,
+    RUNTIME_QCOW2,
+    RUNTIME_RAW,
+    RUNTIME_VMDK,
+    RUNTIME_VHD,
+    RUNTIME_VHDX,
+    RUNTIME_ISO,
+};
 enum runtime_stream { RUNTIME_STDOUT, RUNTIME_STDERR };
 enum runtime_network {
     RUNTIME_NETWORK_NONE, /* a namespace of its own with nothing but loopback */
@@ -48,13 +57,14 @@ enum runtime_network {
 #define RUNTIME_MAX_ID_BYTES 64
 #define RUNTIME_MAX_ITEMS 256                       /* of any array in what a caller asks for */
 #define RUNTIME_MAX_TEXT_BYTES ((size_t) 32 * 1024) /* of any string of it */
+#define RUNTIME_MAX_USER_DATA_BYTES ((size_t) 1024 * 1024)
 #define RUNTIME_DEFAULT_STOP_MS 30000
 
 struct runtime_content {
     struct str id;
     enum runtime_format format;
     /* docker://host[:port]/repository[:tag][@sha256:digest], http(s)://host/tar, or
-     * file:///directory-or-tar */
+     * file:///directory-or-tar; of a disk the image itself instead of a tar */
     struct str url;
     struct str sha256;         /* of the manifest or the file, hex; STR_NONE: not known */
     struct str user, password; /* for the registry; STR_NONE: none */
@@ -64,15 +74,24 @@ struct runtime_content {
 
 struct runtime_volume {
     struct str id;
-    struct str content; /* STR_NONE: an empty directory */
+    /* STR_NONE: an empty directory for a container, an empty disk for a virtual machine */
+    struct str content;
+    int64_t size_bytes; /* a disk is made at least so large; 0: as its content is */
 };
 
 struct runtime_mount {
     struct str volume;
-    struct str target;
+    struct str target; /* STR_NONE: a disk of a virtual machine, which needs no directory */
     bool is_read_only;
 };
 
+/* Of a virtual machine: a tap device of this network namespace. */
+struct runtime_interface {
+    struct str tap;
+    struct str mac; /* "02:16:3e:00:00:01" */
+};
+
+/* A virtual machine when its root volume is a disk, otherwise a container. */
 struct runtime_instance {
     struct str id;
     struct str root_volume;
@@ -91,6 +110,10 @@ struct runtime_instance {
     struct str resolv_conf; /* its /etc/resolv.conf; STR_NONE: the image's */
     bool is_root_read_only;
     int64_t stop_ms; /* from the asking signal to the killing one; 0: RUNTIME_DEFAULT_STOP_MS */
+    /* Of a virtual machine alone. */
+    const struct runtime_interface *interfaces;
+    size_t n_interfaces;
+    struct str user_data, meta_data; /* of a drive for cloud-init; STR_NONE: there is none */
 };
 
 #define RUNTIME_EXIT_UNKNOWN (-1)
@@ -112,8 +135,10 @@ struct runtime_metrics {
     int64_t memory_bytes, memory_peak_bytes, memory_max_bytes;
     int64_t n_processes;
     int64_t rx_bytes, tx_bytes, rx_packets, tx_packets; /* without loopback */
-    bool is_simulated;                                  /* invented numbers */
-    bool is_whole; /* of all its processes; otherwise of the first one alone */
+    /* Of the disks of a virtual machine, as it told last. */
+    int64_t disk_read_bytes, disk_written_bytes, disk_reads, disk_writes;
+    bool is_simulated; /* invented numbers */
+    bool is_whole;     /* of all its processes; otherwise of the first one alone */
 };
 
 /* What happens. Strings live for the call. A callback may call the runtime again, but not free it.
@@ -151,6 +176,8 @@ int runtime_metrics(struct runtime *r, struct str id, struct runtime_metrics *re
 /* Where the tree of a volume is, in the arena; absent: nothing is on disk. Others may look at it,
  * and must not trust what they find. */
 struct str runtime_volume_path(const struct runtime *r, struct arena *a, struct str id);
+/* Whether an instance whose root it is is a virtual machine; of a volume that is there. */
+bool runtime_volume_is_disk(const struct runtime *r, struct str id);
 /* Instances go on running. Work under way is waited for by the loop: call it before the loop ends.
  * NULL allowed. */
 void runtime_free(struct runtime *r);

@@ -49,6 +49,8 @@ struct runtime_machine {
     int (*metrics)(void *machine, struct runtime_object *instance, struct runtime_metrics *ret);
     /* Where the tree of a volume is, in the arena; NULL: nothing is on disk. */
     struct str (*volume_path)(void *machine, struct arena *a, struct str id);
+    /* NULL: by the format of its content. */
+    bool (*volume_is_disk)(void *machine, struct str id);
     /* The object's memory goes: so does of_machine. */
     void (*forget)(void *machine, struct runtime_object *o);
     void (*free)(void *machine);

@@ -40,6 +40,8 @@ static void close_fd(void *arg)
 static void detach(struct tenant *t)
 {
     loop_timer_free(TAKE(t->killer));
+    if (t->pidfd >= 0 && t->launcher->detach)
+        t->launcher->detach(t);
     for (int s = 0; s < 2; s++)
         output_close(&t->outputs[s]);
     if (t->pidfd >= 0)
@@ -68,7 +70,7 @@ static int exit_code(int pidfd)
 static void describe(struct tenant *t, struct buf *error)
 {
     ARENA_AUTO a = arena_new();
-    struct str cgroup = crun_cgroup(a, t->process, t->object->id);
+    struct str cgroup = process_cgroup(a, t->process, t->object->id);
     bool is_full = cgroup.p && cgroup_oom_kills(&t->process->cgroup, cgroup) > 0;
     if (t->object->state == RUNTIME_HALTING || t->exit_code == 0)
         return;
@@ -99,7 +101,7 @@ static void on_exit(void *arg, unsigned ready)
         output_drain(&t->outputs[s]);
     describe(t, &error);
     detach(t);
-    job_begin(t->process, t->object, crun_delete, deleted);
+    job_begin(t->process, t->object, t->launcher->remove, deleted);
     if (error.n)
         t->job->error = buf_take(&error);
 }
@@ -119,6 +121,8 @@ int tenant_attach(struct tenant *t, int pid, int pidfd, int stop_signal)
         return -EPERM;
     t->pidfd = pidfd;
     loop_fd_watch(t->watch, LOOP_READABLE);
+    if (t->launcher->attach)
+        t->launcher->attach(t);
     return 0;
 }
 
@@ -132,7 +136,9 @@ void tenant_halt(struct tenant *t, bool at_once)
 {
     if (t->pidfd < 0) /* it ends already */
         return;
-    (void) child_signal(t->pidfd, at_once ? SIGKILL : t->stop_signal);
+    bool is_asked = !at_once && t->launcher->ask_to_end && t->launcher->ask_to_end(t) >= 0;
+    if (!is_asked)
+        (void) child_signal(t->pidfd, at_once ? SIGKILL : t->stop_signal);
     int64_t stop_ms = t->object->instance.stop_ms;
     if (!t->killer)
         t->killer = loop_timer_new(t->process->loop, on_patience_ends, t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Volumes: the layers of a content one upon the other, or an empty directory. */
+/* Volumes: the layers of a content one upon the other, a disk, or empty. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "pki/file.h"
 #include "runtime/content_internal.h"
+#include "runtime/diskfile.h"
 #include "runtime/layer.h"
 #include "runtime/tree.h"
 
@@ -55,7 +56,7 @@ static int fill(const struct content_volume *v, struct tree_draft *draft, int ro
                 char **ret_error)
 {
     if (!v->content_path)
-        return 0;
+        return v->size_bytes ? diskfile_make_empty(draft->path, v->size_bytes, ret_error) : 0;
     ARENA_AUTO a = arena_new();
     BUF_AUTO text = {0};
     BUF_AUTO path = {0};
@@ -64,6 +65,8 @@ static int fill(const struct content_volume *v, struct tree_draft *draft, int ro
     const struct json *manifest = e < 0 ? NULL : json_parse_quick(a, buf_str(&text));
     if (!manifest)
         return error_set(ret_error, -EBADMSG, "content: its manifest cannot be read");
+    if (json_get(manifest, STR("disk")))
+        return diskfile_make(v, manifest, draft->path, ret_error);
     e = unpack(v, manifest, root_fd, ret_error);
     return e < 0 ? e : keep_config(v, manifest, draft, ret_error);
 }

@@ -82,11 +82,23 @@ static size_t read_list(const struct json *list, struct str items[MAX_ITEMS])
     return n;
 }
 
+static enum runtime_format format_of(struct str name)
+{
+    static const char *const names[] = {
+        [RUNTIME_QCOW2] = "qcow2", [RUNTIME_RAW] = "raw",   [RUNTIME_VMDK] = "vmdk",
+        [RUNTIME_VHD] = "vhd",     [RUNTIME_VHDX] = "vhdx", [RUNTIME_ISO] = "iso",
+    };
+    for (size_t i = 1; i < N_ELEMENTS(names); i++)
+        if (str_is(name, names[i]))
+            return (enum runtime_format) i;
+    return RUNTIME_OCI;
+}
+
 static int prepare(struct tool *t, const struct json *o)
 {
     const struct runtime_content c = {
         .id = json_get_str(o, STR("id")),
-        .format = str_is(json_get_str(o, STR("format")), "qcow2") ? RUNTIME_QCOW2 : RUNTIME_OCI,
+        .format = format_of(json_get_str(o, STR("format"))),
         .url = json_get_str(o, STR("url")),
         .sha256 = json_get_str(o, STR("sha256")),
         .user = json_get_str(o, STR("user")),
@@ -100,7 +112,9 @@ static int prepare(struct tool *t, const struct json *o)
 static int start(struct tool *t, const struct json *o)
 {
     struct str args[MAX_ITEMS], env[MAX_ITEMS];
-    const struct json *mount = json_get(o, STR("mount"));
+    const struct json *mount = json_get(o, STR("mount")), *tap = json_get(o, STR("tap"));
+    const struct runtime_interface interface = {json_get_str(tap, STR("name")),
+                                                json_get_str(tap, STR("mac"))};
     const struct runtime_mount m = {json_get_str(mount, STR("volume")),
                                     json_get_str(mount, STR("target")),
                                     json_get_bool(mount, STR("ro"), false)};
@@ -117,6 +131,10 @@ static int start(struct tool *t, const struct json *o)
         .stop_ms = json_get_int(o, STR("stop"), 0),
         .is_root_read_only = json_get_bool(o, STR("ro"), false),
         .network_path = json_get_str(o, STR("netns")),
+        .interfaces = &interface,
+        .n_interfaces = tap != NULL,
+        .user_data = json_get_str(o, STR("user_data")),
+        .meta_data = json_get_str(o, STR("meta_data")),
     };
     i.network = i.network_path.p ? RUNTIME_NETWORK_JOIN : RUNTIME_NETWORK_NONE;
     i.n_args = read_list(json_get(o, STR("args")), args);
@@ -140,6 +158,8 @@ static int tell_metrics(struct tool *t, struct str id)
     set(a, &o, "processes", json_int(m.n_processes));
     set(a, &o, "rx", json_int(m.rx_bytes));
     set(a, &o, "tx", json_int(m.tx_bytes));
+    set(a, &o, "disk_read", json_int(m.disk_read_bytes));
+    set(a, &o, "disk_written", json_int(m.disk_written_bytes));
     set(a, &o, "simulated", json_bool(m.is_simulated));
     set(a, &o, "whole", json_bool(m.is_whole));
     say(a, &o);
@@ -160,7 +180,8 @@ static int obey(struct tool *t, const struct json *o)
         return prepare(t, o);
     if (str_is(what, "create"))
         return runtime_create(t->runtime,
-                              &(struct runtime_volume){id, json_get_str(o, STR("content"))});
+                              &(struct runtime_volume){id, json_get_str(o, STR("content")),
+                                                       json_get_int(o, STR("size"), 0)});
     if (str_is(what, "start"))
         return start(t, o);
     if (str_is(what, "stop"))
