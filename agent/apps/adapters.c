@@ -139,7 +139,12 @@ static void ask(struct arena *arena, struct application *p, const struct json *c
         if (i < json_count(list))
             read_rules(arena, p, json_get(&list->items[i], STR("ACLs")), &interfaces[i]);
     }
-    struct network_app wish = {str_of(p->id), interfaces, p->n_adapters};
+    struct network_app wish = {
+        .id = str_of(p->id),
+        .is_machine = p->is_machine,
+        .interfaces = interfaces,
+        .n_interfaces = p->n_adapters,
+    };
     w->functions->open_app(w, &wish);
 }
 
@@ -151,8 +156,10 @@ void application_open_network(struct application *p)
     const struct json *config = topics_get(arena, a, IN_APP, str_of(p->id));
     if (p->network == OPENING)
         return;
-    if (p->network == CLOSED)
+    if (p->network == CLOSED) {
         application_read_adapters(p, arena, config);
+        p->is_machine = application_is_machine(p);
+    }
     bool is_made = a->options.network && p->n_adapters;
     if ((is_made || a->is_sim) && addresses_assign(arena, p, &error) < 0) {
         trouble_set(&p->network_trouble, a, error);

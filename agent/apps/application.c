@@ -21,6 +21,12 @@ bool application_lives(const struct application *p)
            p->state == RUNTIME_HALTING;
 }
 
+bool application_is_machine(const struct application *p)
+{
+    const struct volume *v = p->n_volumes ? volume_find(p->apps, str_of(p->volumes[0].key)) : NULL;
+    return v && runtime_volume_is_disk(p->apps->runtime, str_of(v->id));
+}
+
 /* ---- what happens to it -------------------------------------------------------------------- */
 
 /* It has ended, and nobody had asked for that. */

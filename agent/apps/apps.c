@@ -292,6 +292,7 @@ int apps_new(struct node *n, const struct apps_options *o, struct apps **ret)
     list_init(&a->volumes);
     list_init(&a->networks);
     list_init(&a->applications);
+    list_init(&a->desks);
     a->timer = loop_timer_new(n->loop, on_timer, a);
     node_watch(n, &a->watch);
     int r = open_runtime(a);
@@ -320,6 +321,7 @@ void apps_free(struct apps *a)
     loop_timer_free(a->timer);
     metrics_stop(a);
     metadata_free(a->metadata);
+    leases_free(a);
     apps_topics_close(a);
     runtime_free(a->runtime);
     LIST_FOR_EACH (&a->applications, item)

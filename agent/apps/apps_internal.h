@@ -46,7 +46,17 @@ enum sw_state {
 enum sw_state sw_state_of(enum runtime_state s);
 
 /* EVE's enums. */
-enum { FORMAT_RAW = 1, FORMAT_QCOW2 = 3, FORMAT_CONTAINER = 8, FORMATS = 11 };
+enum {
+    FORMAT_RAW = 1,
+    FORMAT_QCOW2 = 3,
+    FORMAT_VHD = 4,
+    FORMAT_VMDK = 5,
+    FORMAT_VHDX = 7,
+    FORMAT_CONTAINER = 8,
+    FORMAT_ISO = 9,
+    FORMATS = 11
+};
+enum { METADATA_DRIVE = 0, METADATA_DRIVE_MULTIPART = 3 };
 enum { ORIGIN_BLANK = 1, ORIGIN_DOWNLOAD = 2 };
 enum { TARGET_APP_CUSTOM = 5 };
 enum { NETWORK_SWITCH = 1, NETWORK_LOCAL = 2 };
@@ -170,6 +180,7 @@ struct application {
     struct trouble network_trouble;
     struct trouble staged; /* what only a command may bring */
     enum { CLOSED, OPENING, OPEN } network;
+    bool is_machine; /* as its interfaces were made: a virtual machine, by its first volume */
     uint64_t network_asked, network_opened; /* hash of the rules */
     uint64_t published;
 };
@@ -201,6 +212,7 @@ struct apps {
     int64_t disks_us;  /* monotonic time of the last look at volumes */
     struct scan *scan; /* of volumes, under way */
     struct metadata *metadata;
+    struct list desks; /* where virtual machines ask for their addresses, one for each bridge */
 };
 
 /* ---- apps.c -------------------------------------------------------------------------------- */
@@ -291,6 +303,8 @@ void application_changed(struct apps *a, const struct runtime_status *s);
 void application_reconcile(struct apps *a, struct application *p);
 struct application *application_find(const struct apps *a, struct str id);
 bool application_lives(const struct application *p);
+/* Whether its first volume, which must be there, is a disk. */
+bool application_is_machine(const struct application *p);
 enum sw_state application_sw_state(const struct application *p);
 void application_free(struct application *p);
 /* What is wrong with it, of all that may be; NULL: nothing. */
@@ -354,6 +368,12 @@ void application_close_network(struct application *p);
 /* Events of the network. */
 void network_on_instance(void *arg, struct str id, struct str error);
 void network_on_app(void *arg, struct str id, struct str error);
+
+/* ---- leases.c: addresses for virtual machines ------------------------------------------------ */
+
+void leases_open(struct apps *a, const char *network, const char *interface);
+void leases_close(struct apps *a, const char *network);
+void leases_free(struct apps *a);
 
 /* ---- status.c, metrics.c, disks.c, metadata.c ---------------------------------------------- */
 

@@ -176,8 +176,10 @@ static int pick_format(struct arena *arena, const struct content *c, struct runt
     static const struct {
         int format;
         enum runtime_format is;
-    } known[] = {
-        {FORMAT_CONTAINER, RUNTIME_OCI}, {FORMAT_QCOW2, RUNTIME_QCOW2}, {FORMAT_RAW, RUNTIME_RAW}};
+    } known[] = {{FORMAT_CONTAINER, RUNTIME_OCI}, {FORMAT_QCOW2, RUNTIME_QCOW2},
+                 {FORMAT_RAW, RUNTIME_RAW},       {FORMAT_VMDK, RUNTIME_VMDK},
+                 {FORMAT_VHD, RUNTIME_VHD},       {FORMAT_VHDX, RUNTIME_VHDX},
+                 {FORMAT_ISO, RUNTIME_ISO}};
     for (size_t i = 0; i < N_ELEMENTS(known); i++)
         if (known[i].format == c->format) {
             ret->format = known[i].is;

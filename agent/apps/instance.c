@@ -40,18 +40,46 @@ static int find_user_data(struct arena *arena, const struct apps *a, const struc
     return r;
 }
 
-static int read_words(struct arena *arena, const struct application *p, const struct json *config,
-                      struct instance_words *ret, struct str *ret_error)
+/* Absent: none. */
+static int read_user_data(struct arena *arena, const struct application *p,
+                          const struct json *config, struct str *ret, struct str *ret_error)
 {
-    struct str coded = STR_NONE, text;
+    struct str coded = STR_NONE;
     int r = find_user_data(arena, p->apps, config, &coded, ret_error);
+    *ret = STR_NONE;
     if (r < 0 || !coded.n)
         return r;
-    if (base64_decode(arena, coded, BASE64_STANDARD, &text, NULL) < 0) {
+    if (base64_decode(arena, coded, BASE64_STANDARD, ret, NULL) < 0) {
         *ret_error = STR("its user data is no base64");
         return -EINVAL;
     }
-    return instance_read_user_data(arena, text, ret, ret_error);
+    return 0;
+}
+
+/* To a container user data is its environment. */
+static int set_words(struct arena *arena, struct str user_data, struct runtime_instance *ret,
+                     struct str *ret_error)
+{
+    struct instance_words words = {0};
+    int r = user_data.p ? instance_read_user_data(arena, user_data, &words, ret_error) : 0;
+    ret->env = words.env;
+    ret->n_env = words.n_env;
+    ret->args = words.args;
+    ret->n_args = words.n_args;
+    return r;
+}
+
+/* To a virtual machine it is what cloud-init finds on a drive. */
+static void set_drive(struct arena *arena, const struct application *p, const struct json *config,
+                      struct str user_data, struct runtime_instance *ret)
+{
+    int64_t type = json_get_int(config, STR("MetaDataType"), METADATA_DRIVE);
+    if (!user_data.p || (type != METADATA_DRIVE && type != METADATA_DRIVE_MULTIPART))
+        return;
+    ret->user_data = user_data;
+    ret->meta_data =
+        arena_printf(arena, "instance-id: %s/%lld\nlocal-hostname: %s\n", p->id,
+                     (long long) json_get_int(config, STR("CloudInitVersion"), 0), p->id);
 }
 
 static bool is_read_only(struct arena *arena, const struct apps *a, const char *key)
@@ -67,14 +95,14 @@ static void add_mount(struct arena *arena, const struct application *p, size_t i
     const struct volume *v = volume_find(p->apps, str_of(ref->key));
     if (v->target == TARGET_APP_CUSTOM) /* offered by the metadata server */
         return;
-    if (ref->mount[0] != '/') {
+    if (ref->mount[0] != '/' && !application_is_machine(p)) {
         log_warning("a volume without a directory to be mounted at is left out",
                     LOG_TEXT("app", p->id), LOG_TEXT("volume", ref->key));
         return;
     }
     mounts[ret->n_mounts++] = (struct runtime_mount){
         .volume = str_of(v->id),
-        .target = str_of(ref->mount),
+        .target = ref->mount[0] == '/' ? str_of(ref->mount) : STR_NONE,
         .is_read_only = is_read_only(arena, p->apps, ref->key),
     };
 }
@@ -120,7 +148,20 @@ static void set_network(struct arena *arena, const struct application *p,
         return;
     ret->network = RUNTIME_NETWORK_JOIN;
     ret->network_path = w->functions->namespace_path(w, arena, str_of(p->id));
-    ret->resolv_conf = write_resolvers(arena, p);
+    if (!p->is_machine) {
+        ret->resolv_conf = write_resolvers(arena, p);
+        return;
+    }
+    struct runtime_interface *interfaces =
+        ARENA_ARRAY(arena, struct runtime_interface, p->n_adapters);
+    for (size_t i = 0; i < p->n_adapters; i++) {
+        const unsigned char *m = p->adapters[i].mac;
+        interfaces[i].tap = adapter_vif(arena, p, i);
+        interfaces[i].mac = arena_printf(arena, "%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2],
+                                         m[3], m[4], m[5]);
+    }
+    ret->interfaces = interfaces;
+    ret->n_interfaces = p->n_adapters;
 }
 
 int instance_build(struct arena *arena, const struct application *p, struct runtime_instance *ret,
@@ -128,7 +169,7 @@ int instance_build(struct arena *arena, const struct application *p, struct runt
 {
     const struct json *config = topics_get(arena, p->apps, IN_APP, str_of(p->id));
     const struct json *resources = json_get(config, STR("FixedResources"));
-    struct instance_words words = {0};
+    struct str user_data = STR_NONE;
     *ret = (struct runtime_instance){
         .id = str_of(p->id),
         .memory_max_bytes = json_get_int(resources, STR("Memory"), 0) * 1024,
@@ -136,13 +177,13 @@ int instance_build(struct arena *arena, const struct application *p, struct runt
     };
     int r = place_volumes(arena, p, ret, ret_error);
     if (r >= 0)
-        r = read_words(arena, p, config, &words, ret_error);
+        r = read_user_data(arena, p, config, &user_data, ret_error);
+    if (r >= 0 && application_is_machine(p))
+        set_drive(arena, p, config, user_data, ret);
+    else if (r >= 0)
+        r = set_words(arena, user_data, ret, ret_error);
     if (r < 0)
         return r;
-    ret->env = words.env;
-    ret->n_env = words.n_env;
-    ret->args = words.args;
-    ret->n_args = words.n_args;
     set_network(arena, p, ret);
     return 0;
 }

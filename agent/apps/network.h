@@ -45,6 +45,7 @@ struct network_interface {
 
 struct network_app {
     struct str id;
+    bool is_machine; /* a virtual machine: taps, and it asks for its addresses */
     const struct network_interface *interfaces;
     size_t n_interfaces;
 };

@@ -330,7 +330,8 @@ static struct network_app copy_app(struct arena *a, const struct network_app *ap
         interfaces[i].network = arena_str(a, from->network);
         interfaces[i].rules = rules;
     }
-    return (struct network_app){arena_str(a, app->id), interfaces, app->n_interfaces};
+    return (struct network_app){arena_str(a, app->id), app->is_machine, interfaces,
+                                app->n_interfaces};
 }
 
 static void open_app(struct apps_network *w, const struct network_app *app)

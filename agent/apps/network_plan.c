@@ -106,6 +106,20 @@ void plan_close_instance(struct plan *p, struct str id)
     plan_remove_link(p, bridge);
 }
 
+/* One end of it is ours, the other is qemu's; addresses are the guest's own affair. */
+static void open_tap(struct plan *p, const struct network_app *app, unsigned index,
+                     const struct network_instance *network)
+{
+    char bridge[NETWORK_NAME_BYTES], name[NETWORK_NAME_BYTES];
+    plan_bridge_name(p->prefix, app->interfaces[index].network, bridge);
+    plan_interface_name(p->prefix, app->id, index, name);
+    step(p, MAY_FAIL, "ip tuntap add dev %s mode tap", name);
+    if (network && network->mtu)
+        step(p, MAY_FAIL, "ip link set dev %s mtu %u", name, network->mtu);
+    step(p, MUST, "ip link set dev %s master %s", name, bridge);
+    step(p, MUST, "ip link set dev %s up", name);
+}
+
 static void open_interface(struct plan *p, const struct network_app *app, unsigned index,
                            const struct network_instance *network)
 {
@@ -137,8 +151,12 @@ void plan_open_app(struct plan *p, const struct network_app *app,
     struct str space = plan_namespace(p->arena, p->prefix, app->id);
     step(p, MAY_FAIL, "ip netns add %s", space.p);
     step(p, MUST, "ip -n %s link set dev lo up", space.p);
-    for (unsigned i = 0; i < app->n_interfaces; i++)
-        open_interface(p, app, i, networks[i]);
+    for (unsigned i = 0; i < app->n_interfaces; i++) {
+        if (app->is_machine)
+            open_tap(p, app, i, networks[i]);
+        else
+            open_interface(p, app, i, networks[i]);
+    }
 }
 
 void plan_close_app(struct plan *p, struct str id, size_t n_interfaces)
@@ -317,6 +335,11 @@ static void write_guard(const struct view *v, const struct network_app *app, uns
     plan_interface_name(v->prefix, app->id, index, name);
     buf_printf(v->to, "    iifname \"%s\" ether saddr != %02x:%02x:%02x:%02x:%02x:%02x drop\n",
                name, m[0], m[1], m[2], m[3], m[4], m[5]);
+    if (app->is_machine) /* before it knows its address, it asks for it */
+        buf_printf(v->to,
+                   "    iifname \"%s\" ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept\n"
+                   "    iifname \"%s\" arp saddr ip 0.0.0.0 accept\n",
+                   name, name);
     buf_printf(v->to, "    iifname \"%s\" ether type ip ip saddr != %s drop\n", name, address);
     buf_printf(v->to, "    iifname \"%s\" ether type arp arp saddr ip != %s drop\n", name, address);
 }
@@ -371,6 +394,7 @@ static void write_table(const struct view *v)
     buf_printf(b,
                "    iifname != \"%sb*\" accept\n    ct state established,related accept\n"
                "    ip daddr " MSRV_ADDRESS " tcp dport %d accept\n    ip protocol icmp accept\n"
+               "    udp sport 68 udp dport 67 accept\n"
                "    drop\n  }\n",
                v->prefix, MSRV_PORT);
 }

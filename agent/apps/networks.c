@@ -269,6 +269,7 @@ static void forget(struct apps *a, struct network *n)
         return;
     if (w) {
         metadata_close(a->metadata, n->id);
+        leases_close(a, n->id);
         w->functions->close_instance(w, str_of(n->id));
     }
     topics_unpublish(a, OUT_NETWORK, str_of(n->id));
@@ -322,8 +323,10 @@ void network_on_instance(void *arg, struct str id, struct str error)
         char bridge[NETWORK_NAME_BYTES];
         n->trouble.n_times = 0, n->trouble.retry_us = 0;
         a->options.network->functions->bridge_name(a->options.network, id, bridge);
-        if (n->type == NETWORK_LOCAL)
+        if (n->type == NETWORK_LOCAL) {
             metadata_open(a->metadata, n->id, bridge);
+            leases_open(a, n->id, bridge);
+        }
     }
     apps_reconcile_soon(a);
 }

@@ -197,11 +197,13 @@ static void publish(struct apps *a, struct volume *v)
 
 static void create(struct apps *a, struct volume *v)
 {
+    ARENA_AUTO arena = arena_new_with(256);
+    const struct json *config = topics_get(arena, a, IN_VOLUME, str_of(v->key));
     struct runtime_volume wish = {
         .id = str_of(v->id),
         .content = v->content ? str_of(v->content) : STR_NONE,
+        .size_bytes = MAX(json_get_int(config, STR("MaxVolSize"), 0), 0),
     };
-    ARENA_AUTO arena = arena_new_with(256);
     struct str error = STR_NONE;
     int r = v->origin == ORIGIN_BLANK || v->content ? runtime_create(a->runtime, &wish) : -EINVAL;
     if (r == -EINVAL)

@@ -421,17 +421,3 @@ def test_an_image_comes_from_a_web_server():
         d.wait_line(a, app, "from the web")
         server.shutdown()
         a.end()
-
-
-def test_disk_images_say_that_they_cannot_run_here():
-    with Device() as d:
-        a = d.agent()
-        d.introduce(a)
-        d.publish_network(a)
-        app = d.deploy(a, "vm", "true")
-        content = uuid_of("contentvm")
-        a.publish("ContentTreeConfig", content, {"ContentID": content, "DatastoreIDList": [uuid_of("store")], "RelativeURL": "vm", "Format": 3,
-                                                 "ContentSha256": "0" * 64, "MaxDownloadSize": 0, "DisplayName": "vm"})
-        status = a.until(lambda: (s := a.status(app)) and "disk images are not supported here" in s["Error"] and s, "no error")
-        assert status["State"] < 111, status
-        a.end()

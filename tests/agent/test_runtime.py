@@ -504,7 +504,7 @@ def test_what_is_not_what_it_says_is_refused():
         a.ok("prepare", id="large", url=f"file://{path}", max=1000)
         assert "larger than 1000" in a.fails("large")
         a.ok("prepare", id="disk", url=f"file://{path}", format="qcow2")
-        assert "not supported here" in a.fails("disk")
+        assert "no qcow2" in a.fails("disk")
         a.ok("prepare", id="none", url="file:///does/not/exist")
         assert "/does/not/exist" in a.fails("none")
         a.ok("create", id="v", content="known")

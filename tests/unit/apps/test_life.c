@@ -212,7 +212,7 @@ TEST(what_is_not_supported_says_so)
         const char *error;
     } cases[] = {
         {{.store_type = "DsS3"}, "datastore of type DsS3"},
-        {{.format = 5}, "images of format VMDK"},
+        {{.format = 6}, "images of format OVA"},
         {{.user_data = "no variable"}, "not NAME=value"},
     };
     for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
