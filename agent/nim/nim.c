@@ -55,6 +55,8 @@ struct json *nim_status(struct nim *m, struct arena *a)
                                      .n_interfaces = n,
                                      .scripts = m->scripts,
                                      .n_scripts = m->n_scripts,
+                                     .places = m->geo.places,
+                                     .n_places = m->geo.n_places,
                                      .radio_silence = nim_radio_silence(m, a),
                                      .modems = nim_modems(m, a),
                                      .binds_device = binds_device(m, list, n)};
@@ -149,6 +151,8 @@ static void set_timer(struct nim *m)
     int64_t due_us = verifier_due_us(&m->verifier);
     if (m->last_resort_us && (due_us == 0 || m->last_resort_us < due_us))
         due_us = m->last_resort_us;
+    if (m->geo.due_us && (due_us == 0 || m->geo.due_us < due_us))
+        due_us = m->geo.due_us;
     if (due_us == 0) {
         loop_timer_stop(m->timer);
         return;
@@ -185,6 +189,7 @@ static void on_act(struct loop_deferred *deferred)
         publish_list(m);
     if (m->needs_status)
         nim_publish_status(m);
+    nim_geo_act(m);
     set_timer(m);
 }
 
@@ -322,7 +327,8 @@ static void on_change(struct node_watch *w, unsigned changes)
         take_items(m);
     if (changes & NODE_SERVER)
         verifier_restart(&m->verifier);
-    if (changes & (NODE_ITEMS | NODE_SERVER))
+    /* Of the network: what we have published ourselves has arrived. */
+    if ((changes & (NODE_ITEMS | NODE_SERVER)) || (m->geo.link && (changes & NODE_NETWORK)))
         nim_act(m);
 }
 
@@ -367,6 +373,8 @@ int nim_new(struct node *n, const struct nim_options *o, struct nim **ret)
     verifier_init(&m->verifier, &m->list, n->clock);
     m->timer = loop_timer_new(n->loop, on_timer, m);
     int r = publish(m);
+    if (r == 0)
+        r = nim_geo_new(m);
     if (r == 0) {
         begin(m);
         r = nim_sources_new(m);
@@ -392,6 +400,7 @@ void nim_free(struct nim *m)
     nim_sources_free(m);
     loop_undefer(m->node->loop, &m->act);
     loop_timer_free(m->timer);
+    nim_geo_free(m);
     node_link_free(m->link);
     publication_free(m->status);
     publication_free(m->list_topic);

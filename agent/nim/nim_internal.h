@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between nim's files: nim.c decides and publishes, sources.c brings configurations, last_resort.c
- * makes the one of the machine itself, test.c asks the controller. */
+ * makes the one of the machine itself, test.c asks the controller, geo.c asks where we are. */
 #pragma once
 
 #include "controllerconn/verify.h"
@@ -37,6 +37,16 @@ struct nim_test {
     struct loop_deferred next;
 };
 
+/* Lookups of where addresses are. */
+struct nim_geo {
+    struct node_link *link; /* NULL: nobody is asked */
+    struct status_place *places;
+    size_t n_places;
+    struct uplink_call *call;
+    char *port, *address; /* that are asked about */
+    int64_t due_us;       /* of the next; 0: none */
+};
+
 struct nim {
     struct node *node;
     struct nim_options o;
@@ -47,6 +57,7 @@ struct nim {
     struct dpc_list list;
     struct verifier verifier;
     struct nim_test test;
+    struct nim_geo geo;
     struct status_script *scripts;
     size_t n_scripts;
     uint64_t iteration;
@@ -91,6 +102,13 @@ struct nim_held nim_held(const struct nim *m, struct arena *a, const struct dpc 
 /* Makes it, or makes it anew when interfaces have come. */
 void nim_last_resort(struct nim *m);
 bool nim_has_last_resort(const struct nim *m);
+
+/* ---- geo.c --------------------------------------------------------------------------------- */
+
+int nim_geo_new(struct nim *m);
+void nim_geo_free(struct nim *m);
+/* Asks what is due, and says when the next is. */
+void nim_geo_act(struct nim *m);
 
 /* ---- test.c -------------------------------------------------------------------------------- */
 

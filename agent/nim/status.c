@@ -156,8 +156,20 @@ static bool is_wanted(const struct json *port, bool is_v6)
     return !(type == IPV4_ONLY && is_v6) && !(type == IPV6_ONLY && !is_v6);
 }
 
-static void add_addresses(struct arena *a, struct json *list, const struct json *port,
-                          const struct machine_interface *i, bool is_v6)
+static void add_place(struct arena *a, struct json *item, const struct status_inputs *in,
+                      struct str interface, struct str address)
+{
+    for (size_t i = 0; i < in->n_places; i++) {
+        const struct status_place *p = &in->places[i];
+        if (!p->geo || !str_is(interface, p->port) || !str_is(address, p->address))
+            continue;
+        json_set(a, item, STR("Geo"), *json_parse_quick(a, arena_str(a, str_of(p->geo))));
+        json_set(a, item, STR("LastGeoTimestamp"), dpc_time(a, p->found_us));
+    }
+}
+
+static void add_addresses(struct arena *a, struct json *list, const struct status_inputs *in,
+                          const struct json *port, const struct machine_interface *i, bool is_v6)
 {
     if (!is_wanted(port, is_v6))
         return;
@@ -167,22 +179,23 @@ static void add_addresses(struct arena *a, struct json *list, const struct json 
         struct json item = json_object();
         json_set(a, &item, STR("Addr"), json_string(arena_str(a, i->addresses[n].text)));
         json_set(a, &item, STR("Mask"), write_mask(a, &i->addresses[n]));
+        add_place(a, &item, in, i->name, i->addresses[n].text);
         json_push(a, list, item);
     }
 }
 
 /* Those of a link that is down lead nowhere and are left out: every service then takes another
  * port at once instead of waiting for an answer. */
-static struct json write_addresses(struct arena *a, const struct json *port,
-                                   const struct machine_interface *i)
+static struct json write_addresses(struct arena *a, const struct status_inputs *in,
+                                   const struct json *port, const struct machine_interface *i)
 {
     struct json list = json_array();
     if (!i || !i->is_up)
         return list;
     const int64_t type = json_get_int(port, STR("Type"), 0);
     const bool begins_v6 = type == IPV6 || type == IPV6_ONLY;
-    add_addresses(a, &list, port, i, begins_v6);
-    add_addresses(a, &list, port, i, !begins_v6);
+    add_addresses(a, &list, in, port, i, begins_v6);
+    add_addresses(a, &list, in, port, i, !begins_v6);
     return list;
 }
 
@@ -219,8 +232,8 @@ static void write_configured(struct arena *a, struct json *to, const struct json
     json_set(a, to, STR("NtpServers"), ntp);
 }
 
-static void write_live(struct arena *a, struct json *to, const struct json *port,
-                       const struct machine_interface *i)
+static void write_live(struct arena *a, struct json *to, const struct status_inputs *in,
+                       const struct json *port, const struct machine_interface *i)
 {
     static const unsigned char no_mac[6] = {0};
     struct str domain = json_get_str(port, STR("DomainName"));
@@ -229,7 +242,7 @@ static void write_live(struct arena *a, struct json *to, const struct json *port
     json_set(a, to, STR("DomainName"), json_string(domain.n ? arena_str(a, domain) : STR("")));
     json_set(a, to, STR("DNSServers"), write_dns_servers(a, port, i));
     json_set(a, to, STR("DefaultRouters"), write_routers(a, port, i));
-    json_set(a, to, STR("AddrInfoList"), write_addresses(a, port, i));
+    json_set(a, to, STR("AddrInfoList"), write_addresses(a, in, port, i));
     write_subnets(a, to, i);
     json_set(a, to, STR("Up"), json_bool(i && i->is_up));
     if (i && memcmp(i->mac, no_mac, sizeof(no_mac)) != 0)
@@ -303,7 +316,7 @@ static struct json write_port(struct arena *a, const struct status_inputs *in,
     json_set(a, &to, STR("Cost"), json_int(json_get_int(port, STR("Cost"), 0)));
     json_set(a, &to, STR("Dhcp"), json_int(p->dhcp));
     write_configured(a, &to, port);
-    write_live(a, &to, port, i);
+    write_live(a, &to, in, port, i);
     if (i && i->bond_state)
         json_set(a, &to, STR("BondStatus"), links_bond_status(a, in, ports, i));
     write_script(a, &to, in);

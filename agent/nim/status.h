@@ -12,6 +12,14 @@ struct status_script {
     char *pac, *url; /* base64; where it came from. NULL: there was none */
 };
 
+/* Where an address of a port was found to be. */
+struct status_place {
+    char *port, *address;
+    char *geo;        /* JSON; NULL: not known */
+    int64_t found_us; /* wall time */
+    int64_t due_us;   /* monotonic: when it is asked for again */
+};
+
 struct status_inputs {
     const struct dpc_list *list;
     bool is_testing;
@@ -19,6 +27,8 @@ struct status_inputs {
     size_t n_interfaces;
     const struct status_script *scripts;
     size_t n_scripts;
+    const struct status_place *places;
+    size_t n_places;
     const struct json *radio_silence; /* of ZedAgentStatus; NULL: none */
     const struct json *modems;        /* WwanStatus; NULL: none */
     /* No rule routes by source address, so traffic must be bound to the interface, too: our own

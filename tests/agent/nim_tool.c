@@ -2,10 +2,11 @@
 /* nim on this machine as a process of its own, with a service beside it that polls the controller,
  * and what zedagent would say published by the tool.
  *
- *     nim_tool CONFIG PERSIST RUN [machine] [changes]
+ *     nim_tool CONFIG PERSIST RUN [machine] [changes] [geo=URL]
  *
- * machine: the machine's ports are a configuration at once; changes: ports are set up. Standard
- * input has one JSON object a line, each answered by one:
+ * machine: the machine's ports are a configuration at once; changes: ports are set up; geo: who is
+ * asked where addresses are, otherwise nobody. Standard input has one JSON object a line, each
+ * answered by one:
  *
  *     {"poll":true}                         POST config over the ports nim has published
  *     {"dpc":{DevicePortConfig}}            of the controller; {"undpc":true} withdraws it
@@ -126,11 +127,13 @@ static int publish(struct tool *t)
 
 static int start(struct tool *t, char **argv)
 {
-    struct nim_options nim = {0};
+    struct nim_options nim = {.geo_url = ""};
     struct machine_linux_options machine = {
         .loop = t->own.loop, .clock = &t->own.clock.clock, .root = ""};
     for (char **p = argv + 4; *p; p++) {
         nim.starts_with_machine = nim.starts_with_machine || strcmp(*p, "machine") == 0;
+        if (strncmp(*p, "geo=", 4) == 0)
+            nim.geo_url = *p + 4;
         machine.changes_network = machine.changes_network || strcmp(*p, "changes") == 0;
     }
     int r = machine_linux_new(&machine, &t->machine);
@@ -148,7 +151,8 @@ static int start(struct tool *t, char **argv)
 int main(int argc, char **argv)
 {
     if (argc < 4) {
-        (void) fprintf(stderr, "usage: nim_tool CONFIG PERSIST RUN [machine] [changes]\n");
+        (void) fprintf(stderr,
+                       "usage: nim_tool CONFIG PERSIST RUN [machine] [changes] [geo=URL]\n");
         return 2;
     }
     struct tool t = {0};

@@ -204,6 +204,52 @@ ETH, WWAN = static("eth0", 1), static("wwan0", 2, cost=10)
 TWO = dpc(ETH, WWAN)
 
 
+# ---- where it is
+
+class Web:
+    """Answers each GET on the controller's address with what `answer` says, and keeps what was asked."""
+
+    def __init__(self, net, answer):
+        self.socket, self.answer, self.asked = net.listen(net.controller, (ADDRESS, 80)), answer, []
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, peer = self.socket.accept()
+                with client:
+                    self.asked.append((peer[0], client.recv(4096).decode()))
+                    status, body = self.answer()
+                    client.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body))
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+def test_ports_tell_where_they_are(server):
+    geo = {"ip": "203.0.113.7", "city": "Husum", "country": "DE", "loc": "54.47,9.05", "org": "AS64500 Example", "more": 1, "region": "x" * 300}
+    answers = [(500, b""), (200, b"no JSON")]
+    with World(server, TWO, words=(f"geo=http://{NAME}/json",)) as w:
+        with contextlib.closing(Web(w.net, lambda: answers.pop() if answers else (200, json.dumps(geo).encode()))) as web:
+            w.ok(items={**HURRY, "timer.port.georetry": 5})
+            w.wait_state(SUCCESS, "override")
+            for name in ("eth0", "wwan0"):
+                w.wait(lambda: w.port(name)["AddrInfoList"][0].get("Geo", {}).get("city") == "Husum", f"the place of {name}")
+                address = w.port(name)["AddrInfoList"][0]
+                assert address["Geo"] == {"ip": "203.0.113.7", "city": "Husum", "country": "DE", "loc": "54.47,9.05", "org": "AS64500 Example",
+                                          "hostname": "", "region": "", "postal": ""}, address
+                assert when(address["LastGeoTimestamp"]) > when("2026-01-01T00:00:00Z"), address
+            # Over each port, from its address, and it says nothing of the device; bad answers are asked for again.
+            assert {peer for peer, _ in web.asked} == {"10.200.1.2", "10.200.2.2"} and len(web.asked) >= 4, web.asked
+            assert not any("serial" in text.lower() or "uuid" in text.lower() for _, text in web.asked), web.asked
+            # What is known is not asked for again, and is none of the controller's metrics.
+            n = len(web.asked)
+            w.poll("eth0")
+            assert len(web.asked) == n and set(w.metrics()["eth0"]["URLCounters"]) == {PING}, w.metrics()
+
+
 # ---- two management ports
 
 def test_traffic_moves_when_the_cheap_port_is_cut_and_returns(server):

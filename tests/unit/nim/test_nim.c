@@ -168,7 +168,7 @@ static void begin(struct world *w, bool starts_with_machine, bool is_simulated)
 {
     static const struct str names[] = {
         {"DevicePortConfig", 16}, {"ConfigItemValueMap", 18}, {"LOCConfig", 9}};
-    const struct nim_options o = {.starts_with_machine = starts_with_machine};
+    const struct nim_options o = {.starts_with_machine = starts_with_machine, .geo_url = ""};
     char *error = NULL;
     struct device *d = &w->device;
     const struct node_options n = {
