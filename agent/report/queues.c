@@ -116,3 +116,18 @@ int report_tell(struct report *r, struct report_view *v, const struct info_subje
         put_copy(r, v, m);
     return result;
 }
+
+void report_tell_loc(struct report *r)
+{
+    ARENA_AUTO a = arena_new();
+    struct report_view v;
+    const struct info_subject s = {.kind = KIND_DEVICE, .key = str_of(r->device)};
+    report_view_init(r, a, &v);
+    const Eve__Info__ZInfoMsg *message = report_can_send(r) ? info_make(&v.world, &s) : NULL;
+    if (message)
+        put_copy(r, &v,
+                 (struct uplink_deferred_message){.key = info_queue_key(&v.world, &s),
+                                                  .body = pb_pack(a, &message->base),
+                                                  .type = (int) message->ztype,
+                                                  .bails_on_http_error = bails(s.kind)});
+}

@@ -109,6 +109,8 @@ static void on_event(struct zedagent_listener *l, enum zedagent_event e)
         report_mark_all(r);
     else if (e == ZEDAGENT_FACTS)
         report_mark_device(r);
+    else if (e == ZEDAGENT_ASKS_LOC)
+        report_tell_loc(r);
     update_timers(r);
 }
 

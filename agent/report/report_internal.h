@@ -110,6 +110,8 @@ void report_queues_done(struct report *r);
 void report_queues_hurry(struct report *r);
 /* -ENOSPC: there is no room in the queue now. */
 int report_tell(struct report *r, struct report_view *v, const struct info_subject *s);
+/* The device itself to the operator console alone, which the controller has not answered for. */
+void report_tell_loc(struct report *r);
 
 /* metrics_task.c */
 void report_metrics_init(struct report *r);

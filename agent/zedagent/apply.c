@@ -168,9 +168,9 @@ enum apply_result apply_config(struct zedagent *z, const Eve__Config__EdgeDevCon
 {
     const bool is_commanding = source == PARSE_CONTROLLER || source == PARSE_LOC;
     enum apply_result result;
-    keep_names(z, c);
     if (!take_time(z, c))
         return APPLY_OBSOLETE;
+    keep_names(z, c);
     take_epoch(z, c->controller_epoch);
     if (source != PARSE_BOOTSTRAP)
         take_loc(z, c->loc_config);

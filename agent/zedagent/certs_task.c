@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller's certificates: fetched now and then, and when something is signed by one that we
  * do not know. */
+#include <errno.h>
+
 #include "base/log.h"
+#include "eve/certs.pb-c.h"
 #include "eve/envelope.h"
+#include "pki/pki.h"
+#include "protobuf/message.h"
 #include "zedagent/gotype.h"
 #include "zedagent/zedagent_internal.h"
 
@@ -46,6 +51,35 @@ void certs_publish(struct zedagent *z)
         (void) publication_publish(p, json_str(&m->key), &m->value);
 }
 
+/* When the signing certificate begins; 0: there is none. */
+static int64_t begin_of(struct str pem)
+{
+    struct pki_cert *cert;
+    if (pki_cert_parse(pem, &cert) < 0)
+        return 0;
+    const int64_t begin = pki_cert_not_before(cert);
+    pki_cert_free(cert);
+    return begin;
+}
+
+/* Who hands them on must not lead us back to ones that were given up. */
+static bool is_older(const struct zedagent *z, struct str message)
+{
+    enum { SIGNING = EVE__CERTS__ZCERT_TYPE__CERT_TYPE_CONTROLLER_SIGNING };
+    ARENA_AUTO a = arena_new();
+    const Eve__Certs__ZControllerCert *set = PB_UNPACK(a, eve__certs__zcontroller_cert, message);
+    size_t n;
+    const struct node_controller_cert *known = node_controller_certs(z->node, &n);
+    int64_t before = 0, now = 0;
+    for (size_t i = 0; i < n; i++)
+        if (known[i].type == SIGNING)
+            before = begin_of(known[i].pem);
+    for (size_t i = 0; set && i < set->n_certs; i++)
+        if (set->certs[i]->type == (Eve__Certs__ZCertType) SIGNING)
+            now = begin_of(pb_bytes(set->certs[i]->cert));
+    return now < before;
+}
+
 /* False: not delivered, or not to be believed. */
 static bool take(struct zedagent *z, const struct uplink_answer *answer, bool *ret_is_new)
 {
@@ -58,6 +92,10 @@ static bool take(struct zedagent *z, const struct uplink_answer *answer, bool *r
         return false;
     /* The certificates vouch for themselves: their chain must lead to the root. */
     r = envelope_parse(answer->body, &e);
+    if (r == 0 && z->certs.is_from_loc && is_older(z, e.payload)) {
+        reason = "they are older than those we know";
+        r = -EKEYREJECTED;
+    }
     if (r == 0)
         r = node_take_controller_certs(z->node, e.payload, /* needs_ecdh= */ true, &reason);
     *ret_is_new = r == 0 && node_controller_certs(z->node, &n) != before;
@@ -69,12 +107,18 @@ static bool take(struct zedagent *z, const struct uplink_answer *answer, bool *r
     return false;
 }
 
+static void ask(struct zedagent *z, bool is_of_loc);
+
 static void on_answer(void *arg, const struct uplink_answer *answer)
 {
     struct zedagent *z = arg;
     z->certs.call = NULL;
     bool is_new = false;
     const bool is_taken = take(z, answer, &is_new);
+    if (answer->error < 0 && z->loc_url.n && !z->certs.is_from_loc) {
+        ask(z, /* is_of_loc= */ true);
+        return;
+    }
     if (is_taken)
         certs_publish(z);
     /* What was not believed may be now; with the same ones as before it is not. */
@@ -83,16 +127,22 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
     schedule(z, /* has_failed= */ !is_taken);
 }
 
+/* Certificates are everybody's: the URL does not name the device. */
+static void ask(struct zedagent *z, bool is_of_loc)
+{
+    ARENA_AUTO a = arena_new();
+    const struct uplink_request r = {
+        .url = is_of_loc ? uplink_url_build(a, UPLINK_API_V2, z->loc_url, NULL, STR("certs"))
+                         : uplink_url(z->link->uplink, a, /* with_device= */ false, STR("certs"))};
+    z->certs.is_from_loc = is_of_loc;
+    z->certs.call = uplink_send(z->link->uplink, &r, on_answer, z);
+}
+
 static void on_tick(void *arg)
 {
     struct zedagent *z = arg;
-    ARENA_AUTO a = arena_new();
-    if (z->o.must_not_fetch)
-        return;
-    /* Certificates are everybody's: the URL does not name the device. */
-    const struct uplink_request r = {
-        .url = uplink_url(z->link->uplink, a, /* with_device= */ false, STR("certs"))};
-    z->certs.call = uplink_send(z->link->uplink, &r, on_answer, z);
+    if (!z->o.must_not_fetch)
+        ask(z, /* is_of_loc= */ false);
 }
 
 void certs_hurry(struct zedagent *z)

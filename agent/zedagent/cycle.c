@@ -162,7 +162,8 @@ static void keep_hash(struct cycle *c, struct str hash)
     c->hash[hash.n] = 0;
 }
 
-static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response,
+/* False: it is not in force, being of another device or older than what is. */
+static bool take(struct zedagent *z, const Eve__Config__ConfigResponse *response,
                  struct str envelope, enum parse_source source)
 {
     const struct str hash = pb_text(response->confighash);
@@ -171,11 +172,11 @@ static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response
         log_warning("a configuration of another device, ignoring it");
         fail(z, /* is_temporary= */ false);
         run_client(z);
-        return;
+        return false;
     }
     if (has_hash(&z->cycle, hash) && source == PARSE_LOC) {
         on_unchanged(z);
-        return;
+        return true;
     }
     if (has_hash(&z->cycle, hash)) {
         /* A controller should have answered 304; EVE does not count this as a success. */
@@ -183,10 +184,15 @@ static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response
         z->cycle.is_working = true;
         checkpoint_prove(z);
         zedagent_emit(z, ZEDAGENT_CONFIGURED);
-        return;
+        return true;
     }
+    char before[sizeof(z->cycle.hash)];
+    memcpy(before, z->cycle.hash, sizeof(before));
     keep_hash(&z->cycle, hash);
     result = apply_config(z, response->config, source);
+    /* What a console hands on must not pass for what is in force when it comes again. */
+    if (result == APPLY_OBSOLETE && source == PARSE_LOC)
+        memcpy(z->cycle.hash, before, sizeof(before));
     if (result != APPLY_OBSOLETE)
         checkpoint_save(z, envelope);
     else
@@ -194,6 +200,7 @@ static void take(struct zedagent *z, const Eve__Config__ConfigResponse *response
     z->facts.is_configured = true;
     set_working(z, ZEDAGENT_CONFIG_SUCCESS);
     zedagent_emit(z, ZEDAGENT_CONFIGURED);
+    return result != APPLY_OBSOLETE;
 }
 
 static void on_received(struct zedagent *z, const struct uplink_answer *answer)
@@ -209,7 +216,7 @@ static void on_received(struct zedagent *z, const struct uplink_answer *answer)
     }
     response = checkpoint_open(z, a, answer->body, &error, &status);
     if (response) {
-        take(z, response, answer->body, PARSE_CONTROLLER);
+        (void) take(z, response, answer->body, PARSE_CONTROLLER);
         return;
     }
     log_warning("the controller's configuration is not believed",
@@ -240,6 +247,18 @@ static void schedule(struct zedagent *z, bool is_early)
 /* ---- the local operator console ---------------------------------------------------------------
  */
 
+/* Nobody has signed these: who can hand on the newest configuration is believed. */
+static void obey(struct zedagent *z, const Eve__Config__CompoundEdgeDevConfig *c)
+{
+    if (c->radio_config)
+        zedagent_take_radio_silence(z, c->radio_config->radio_silence);
+    if (c->app_cmd_list)
+        zedagent_take_app_commands(z, c->app_cmd_list);
+    if (c->dev_cmd)
+        zedagent_take_device_command(z, c->dev_cmd);
+    z->local.compound_timestamp = c->timestamp;
+}
+
 /* What the controller has signed, handed on by somebody near. */
 static void take_compound(struct zedagent *z, struct arena *a, struct str body)
 {
@@ -256,11 +275,14 @@ static void take_compound(struct zedagent *z, struct arena *a, struct str body)
         response = checkpoint_open(z, a, envelope, &error, &status);
     }
     if (response && is_ours(z, response->config)) {
-        take(z, response, envelope, PARSE_LOC);
+        if (take(z, response, envelope, PARSE_LOC))
+            obey(z, c);
         return;
     }
     log_warning("the operator console's configuration is not believed",
                 LOG_TEXT("status", uplink_status_name(status)), LOG_ERRNO(error));
+    if (status == UPLINK_CERT_MISS)
+        fetch_certs(z);
 }
 
 static void finish(struct zedagent *z, bool has_decided)
@@ -276,9 +298,18 @@ static void on_loc_answer(void *arg, const struct uplink_answer *answer)
     z->cycle.call = NULL;
     if (answer->error == 0 && answer->http_status == 304)
         on_unchanged(z);
-    else if (answer->error == 0)
+    else if (answer->error == 0 && is_message(answer->content_type))
         take_compound(z, a, answer->body);
     finish(z, /* has_decided= */ true);
+}
+
+static void fill_request(struct zedagent *z, struct arena *a, Eve__Config__ConfigRequest *r)
+{
+    BUF_AUTO token = {0};
+    eve__config__config_request__init(r);
+    r->confighash = z->cycle.hash;
+    if (node_file_read(z->node, NODE_RUN, TOKEN, &token) == 0)
+        r->integrity_token = pb_data(arena_str(a, buf_str(&token)));
 }
 
 static void ask_loc(struct zedagent *z)
@@ -286,9 +317,11 @@ static void ask_loc(struct zedagent *z)
     ARENA_AUTO a = arena_new();
     Eve__Config__CompoundEdgeDevConfigRequest compound =
         EVE__CONFIG__COMPOUND_EDGE_DEV_CONFIG_REQUEST__INIT;
-    Eve__Config__ConfigRequest request = EVE__CONFIG__CONFIG_REQUEST__INIT;
-    request.confighash = z->cycle.hash;
+    Eve__Config__ConfigRequest request;
+    zedagent_emit(z, ZEDAGENT_ASKS_LOC);
+    fill_request(z, a, &request);
     compound.cfg_req = &request;
+    compound.last_cmd_timestamp = z->local.compound_timestamp;
     const struct uplink_request r = {.url =
                                          uplink_url_build(a, UPLINK_API_V2, z->loc_url,
                                                           &z->node->device, STR("compound-config")),
@@ -318,16 +351,6 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
         finish(z, has_decided);
 }
 
-static struct str make_request(struct zedagent *z, struct arena *a)
-{
-    Eve__Config__ConfigRequest r = EVE__CONFIG__CONFIG_REQUEST__INIT;
-    BUF_AUTO token = {0};
-    r.confighash = z->cycle.hash;
-    if (node_file_read(z->node, NODE_RUN, TOKEN, &token) == 0)
-        r.integrity_token = pb_data(arena_str(a, buf_str(&token)));
-    return pb_pack(a, &r.base);
-}
-
 static void on_tick(void *arg)
 {
     struct zedagent *z = arg;
@@ -339,8 +362,10 @@ static void on_tick(void *arg)
         on_answer(z, &none);
         return;
     }
+    Eve__Config__ConfigRequest request;
+    fill_request(z, a, &request);
     const struct uplink_request r = {.url = node_link_url(a, z->link, STR("config")),
-                                     .body = make_request(z, a)};
+                                     .body = pb_pack(a, &request.base)};
     c->call = uplink_send(z->link->uplink, &r, on_answer, z);
 }
 

@@ -48,6 +48,7 @@ enum zedagent_event {
     ZEDAGENT_FORBIDDEN,   /* config was answered 403: attest anew */
     ZEDAGENT_NEEDS_CERTS, /* the controller has other certificates than we know */
     ZEDAGENT_CONFIGURED,  /* a configuration was applied, or was found unchanged */
+    ZEDAGENT_ASKS_LOC,    /* the controller is not reached, the operator console is asked */
     ZEDAGENT_LOCAL,       /* the configuration names another local profile server */
 };
 struct zedagent_listener {

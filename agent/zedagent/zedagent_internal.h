@@ -139,6 +139,7 @@ struct certs_task {
     struct uplink_call *call;
     int64_t interval_s;
     bool is_again, has_failed;
+    bool is_from_loc; /* what is asked for now */
 };
 
 struct zedagent {

@@ -48,6 +48,7 @@ class Controller:
         self.signing, self.exchange = eve.issue("signing", issuer=self.authority), eve.issue("exchange", issuer=self.authority)
         self.uuid, self.asked, self.config, self.answer = None, [], None, None
         self.compound = None  # what an operator console hands on: an envelope
+        self.commands, self.acknowledged = {}, []  # and orders itself; timestamps that came back
         self.web = web_identity(self.authority)
         self.port = 0
 
@@ -81,7 +82,9 @@ class Controller:
         if endpoint == "compound-config" and self.compound:
             r = wire.decode("config.CompoundEdgeDevConfigRequest", eve.payload_of(body))
             self.asked.append((endpoint, r.get("cfg_req", {}).get("configHash", "")))
-            return Reply(200, wire.encode("config.CompoundEdgeDevConfig", {"timestamp": 1, "protected_config": wire.decode("auth.AuthContainer", self.compound)}))
+            self.acknowledged.append(r.get("last_cmd_timestamp", 0))
+            return Reply(200, wire.encode("config.CompoundEdgeDevConfig", {
+                "timestamp": 1, "protected_config": wire.decode("auth.AuthContainer", self.compound), **self.commands}))
         self.asked.append((endpoint, None))
         return Reply(404)
 

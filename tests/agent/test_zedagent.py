@@ -456,6 +456,68 @@ def test_an_operator_console_hands_on_what_the_controller_has_signed():
             assert d.device_name() == "handed on"
 
 
+def test_an_operator_console_commands():
+    app = "0a000000-0000-4000-8000-000000000001"
+    with Controller() as c, Controller() as loc, Strange(c) as d:
+        d.config("root-certificate.pem", c.root_pem + loc.root_pem)
+        config = {"config_timestamp": {"seconds": 1000}, "loc_config": {"loc_url": f"https://127.0.0.1:{loc.port}"},
+                  "apps": [{"uuidandversion": {"uuid": app, "version": "1"}, "displayname": "one"}]}
+        counter = lambda: (d.topic("AppInstanceConfig", app) or {}).get("LocalRestartCmd", {}).get("Counter")
+        c.configure(config)
+        with d.live(speed=100):
+            d.until(lambda: counter() == 0, "an application")
+            # Who cannot show what the controller has signed commands nothing.
+            loc.compound = c.response(signer=eve.issue("signing")).body
+            loc.commands = {"timestamp": 5, "app_cmd_list": {"app_commands": [{"id": app, "command": 1, "timestamp": 7}]}}
+            c.answer = lambda request: Reply(500)
+            d.until(lambda: loc.count("compound-config") > 1, "the console to be asked")
+            assert counter() == 0 and set(loc.acknowledged) == {0}
+            loc.compound = c.response().body
+            d.until(lambda: counter() == 1 and 5 in loc.acknowledged, "the restart, acknowledged")
+            n = loc.count("compound-config")
+            d.until(lambda: loc.count("compound-config") > n + 2, "the same again")
+            assert counter() == 1
+            # What is older than what is in force is passed over with its commands.
+            c.configure({**config, "device_name": "old", "config_timestamp": {"seconds": 500}})
+            c.answer = lambda request: Reply(500)
+            loc.compound = c.response().body
+            loc.commands = {"timestamp": 6, "dev_cmd": {"command": 1, "timestamp": 9}}
+            n = loc.count("compound-config")
+            d.until(lambda: loc.count("compound-config") > n + 1, "the old one to be passed over")
+            assert not d.topic("ZedAgentStatus", "zedagent")["ShutdownCmd"] and 6 not in loc.acknowledged
+            c.configure(config)
+            c.answer = lambda request: Reply(500)
+            loc.commands = {"timestamp": 6, "radio_config": {"radio_silence": True}, "dev_cmd": {"command": 1, "timestamp": 9}}
+            loc.compound = c.response().body
+            d.until(lambda: d.topic("ZedAgentStatus", "zedagent")["ShutdownCmd"], "the shutdown")
+            assert d.topic("ZedAgentStatus", "zedagent")["RadioSilence"]["Imposed"]
+
+
+def test_an_operator_console_hands_on_certificates_that_are_not_older():
+    with Controller() as c, Controller() as loc, Strange(c) as d:
+        d.config("root-certificate.pem", c.root_pem + loc.root_pem)
+        c.configure({"loc_config": {"loc_url": f"https://127.0.0.1:{loc.port}"}})
+        known = lambda: {p.read_text() for p in (d.root / "run/zedagent/ControllerCert").glob("*.json")}
+        with d.live(speed=100):
+            d.until(lambda: d.config_status() == SUCCESS, "a first configuration")
+            first = known()
+            # The controller has another certificate, and is gone: the console has it.
+            c.signing = eve.issue("signing", issuer=c.authority)
+            c.configure({"device_name": "signed anew", "loc_config": {"loc_url": f"https://127.0.0.1:{loc.port}"}})
+            loc.signing, loc.exchange, loc.compound = c.signing, c.exchange, c.response().body
+            c.reply = lambda path, body: Reply(500)
+            d.until(lambda: d.device_name() == "signed anew", "what is signed by the new certificate")
+            assert known() != first
+            # One that is older than what is known leads nowhere back.
+            c.signing = loc.signing = eve.issue("signing", issuer=c.authority, minutes_ago=60)
+            newest, n, loc.compound = known(), loc.count("certs"), c.response().body
+            d.until(lambda: loc.count("certs") > n, "the console to be asked again")
+            n = loc.count("compound-config")
+            d.until(lambda: loc.count("compound-config") > n + 1, "it to go on")
+            assert known() == newest
+            del c.reply
+
+
 def test_the_integrity_token_goes_with_the_request():
     tokens = []
     with Controller() as c, Strange(c) as d:

@@ -86,7 +86,7 @@ def _name(common_name, organization=None):
     return x509.Name(([x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization)] if organization else []) + words)
 
 
-def issue(common_name, organization="The Linux Foundation", issuer=None, public_key=None, is_ca=False, years=20, key=None):
+def issue(common_name, organization="The Linux Foundation", issuer=None, public_key=None, is_ca=False, years=20, key=None, minutes_ago=5):
     """A certificate for a new key (or for `public_key`, whose private half is elsewhere), signed by `issuer` or by itself."""
     key = key or (None if public_key else new_key())
     now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None, microsecond=0)
@@ -95,7 +95,7 @@ def issue(common_name, organization="The Linux Foundation", issuer=None, public_
                  key_agreement=False, crl_sign=False, encipher_only=False, decipher_only=False)
     builder = (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer.certificate.subject if issuer else subject)
                .public_key(public_key or key.public_key()).serial_number(x509.random_serial_number())
-               .not_valid_before(now - datetime.timedelta(minutes=5)).not_valid_after(now + datetime.timedelta(days=365 * years))
+               .not_valid_before(now - datetime.timedelta(minutes=minutes_ago)).not_valid_after(now + datetime.timedelta(days=365 * years))
                .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
                .add_extension(x509.KeyUsage(**usage), critical=True))
     if is_ca:

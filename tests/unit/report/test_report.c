@@ -24,6 +24,7 @@ static const char *const action_names[] = {"info", "metrics", "flowlog", "hardwa
 
 struct sent {
     enum action action;
+    bool is_to_console; /* to https://console */
     int64_t at_us;
     struct str body; /* the message, out of its envelope */
 };
@@ -90,7 +91,8 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
                                   .arg = arg};
     assert_true(w->n_sent < MAX_SENT);
     w->sent[w->n_sent++] =
-        (struct sent){action, w->clock.clock.monotonic_us(&w->clock.clock),
+        (struct sent){action, str_starts_with(x->url, STR("https://console/")),
+                      w->clock.clock.monotonic_us(&w->clock.clock),
                       arena_str(w->device.arena, pb_bytes(envelope->protectedpayload->payload))};
     w->n_of[action]++;
     loop_defer(w->device.loop, &t->finish);
@@ -292,6 +294,33 @@ static void say_app(struct world *w, const char *key, int state)
 }
 
 /* ---- info ----------------------------------------------------------------------------------- */
+
+static bool has_told_console(void *arg)
+{
+    const struct world *w = arg;
+    return w->n_sent && w->sent[w->n_sent - 1].is_to_console;
+}
+
+TEST(a_console_that_is_asked_is_told_about_the_device)
+{
+    struct world w;
+    begin(&w, /* is_simulated= */ false);
+    struct publication *console = publish_as(&w, "zedagent", "LOCConfig", false);
+    onboard(&w);
+    wait_infos(&w, EVE__INFO__ZINFO_TYPES__ZiDevice, 1);
+    /* Nobody but the console is asked for anything, and without one nobody. */
+    const size_t n = w.n_sent;
+    w.zedagent.listener->on_event(w.zedagent.listener, ZEDAGENT_ASKS_LOC);
+    for (size_t i = n; i < w.n_sent; i++)
+        assert_false(w.sent[i].is_to_console);
+    say(&w, console, "global", "{\"LocURL\":\"https://console\"}");
+    device_run_turns(&w.device, 20);
+    w.zedagent.listener->on_event(w.zedagent.listener, ZEDAGENT_ASKS_LOC);
+    device_run_until(&w.device, has_told_console, &w);
+    assert_int_equal(info_at(&w, w.n_sent - 1)->ztype, EVE__INFO__ZINFO_TYPES__ZiDevice);
+    publication_free(console);
+    end(&w);
+}
 
 TEST(nothing_is_said_before_there_is_a_name_to_say_it_under)
 {
