@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "loguploader/collector_internal.h"
+#include "loguploader/loginput.h"
 
 /* newlogd syncs a raw file every 30 lines; here no more often than once a second, on a worker. */
 #define SYNC_LINES 30
@@ -327,8 +328,7 @@ static void take_name(struct collector_stream *s, struct str name)
     if (name.n == 0 || (s->name && str_is(name, s->name)))
         return;
     mem_free(s->name);
-    s->name = mem_zalloc(name.n + 1);
-    memcpy(s->name, name.p, name.n);
+    s->name = str_dup(name);
 }
 
 static int add_to(struct collector *c, struct collector_stream *s,
@@ -359,17 +359,25 @@ static int add_to(struct collector *c, struct collector_stream *s,
     return 0;
 }
 
+static bool is_wanted(const struct collector *c, const struct collector_line *line)
+{
+    const struct items *i = c->node->items;
+    const int level = loginput_level(line->severity);
+    return !line->is_of_service ||
+           (level <= loginput_level(items_agent_level(i, line->source, /* is_remote= */ false)) &&
+            level <= loginput_level(items_agent_level(i, line->source, /* is_remote= */ true)));
+}
+
 int collector_add(struct collector *c, const struct collector_line *line)
 {
     struct uuid app = {0};
     if (line->app.n && (uuid_parse(line->app, &app) < 0 || uuid_is_zero(&app)))
         return -EINVAL;
-    int r = -ENOSPC;
-    if (collector_quota_has_room(c)) {
-        struct collector_stream *s = collector_stream_of(c, &app);
-        take_name(s, line->app_name);
-        r = add_to(c, s, line);
-    }
+    if (!is_wanted(c, line))
+        return 0;
+    struct collector_stream *s = collector_stream_of(c, &app);
+    take_name(s, line->app_name);
+    const int r = add_to(c, s, line);
     c->counts.n_refused += r < 0;
     collector_metrics_changed(c);
     return r;

@@ -27,8 +27,11 @@ struct collector_line {
     struct str iid; /* process id; absent: ours; empty: of no process */
     struct str filename, function;
     int64_t wall_us;
+    /* By the source itself, which is a service of EVE's or ours: of these only what the items
+     * agent.<source>.loglevel and .remote.loglevel let pass is taken. */
+    bool is_of_service;
 };
-/* -ENOSPC: the quota is reached even without what was kept after sending. */
+/* 0 also for a line that is not wanted. */
 int collector_add(struct collector *c, const struct collector_line *line);
 /* Everything open becomes files to upload, now. */
 void collector_rotate(struct collector *c);

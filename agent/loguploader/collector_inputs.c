@@ -43,7 +43,7 @@ static void close_fd(void *arg)
 
 static bool is_wanted(struct collector *c, unsigned level, const char *item)
 {
-    return level <= loginput_level(items_text(c->node->items, item));
+    return (int) level <= loginput_level(items_text(c->node->items, item));
 }
 
 static void take_datagram(struct collector *c, struct str datagram)

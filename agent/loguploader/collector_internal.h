@@ -56,8 +56,7 @@ struct collector {
     bool is_unfinished; /* a raw file could not be packed */
 
     size_t disk_files;
-    bool is_full;
-    int64_t looked_us; /* at the disk, while it is full */
+    int64_t lost_us; /* when it was last said that files go unsent; 0: never */
 
     struct collector_counts counts;
     struct collector_source *sources; /* since the last publication */
@@ -88,7 +87,6 @@ int collector_state_save(struct collector *c);
 void collector_quota_measure(struct collector *c);
 /* After so many bytes in so many files were added. */
 void collector_quota_check(struct collector *c, uint64_t n_bytes, size_t n_files);
-bool collector_quota_has_room(struct collector *c);
 
 /* collector_metrics.c: NewlogMetrics in newlogd's place. */
 int collector_metrics_begin(struct collector *c);

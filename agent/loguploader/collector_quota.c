@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gzip files may take on disk. What was sent goes first, then what the controller refused;
- * what is yet to be sent stays, and new lines are refused instead. */
+/* What gzip files may take on disk. What was sent goes first, then what the controller refused,
+ * then the oldest of what is yet to be sent: that of applications, and the device's last. */
 #include <sys/statvfs.h>
 
 #include "base/log.h"
 #include "loguploader/collector_internal.h"
 
-#define LOOK_AGAIN_US ((int64_t) 10 * 1000000)
+/* That files go unsent is said so often. */
+#define SAY_AGAIN_US ((int64_t) 3600 * 1000000)
 /* So much more goes at a time, so that not every file costs a look at the disk. */
 #define SPARE_PART 64
 
@@ -46,7 +47,7 @@ static bool is_over(const struct collector *c)
     return c->counts.disk_bytes > max_bytes(c) || c->disk_files > max_files(c);
 }
 
-static void remove_from(struct collector *c, enum log_directory d)
+static size_t remove_from(struct collector *c, enum log_directory d)
 {
     uint64_t keep_bytes = max_bytes(c) - max_bytes(c) / SPARE_PART;
     size_t keep_files = max_files(c) - max_files(c) / SPARE_PART;
@@ -59,24 +60,35 @@ static void remove_from(struct collector *c, enum log_directory d)
         c->counts.n_removed += gone.n_files;
     else if (gone.n_files)
         c->counts.oldest_ms = gone.newest_ms;
+    return gone.n_files;
+}
+
+static void say_lost(struct collector *c, size_t n_files)
+{
+    const int64_t now_us = c->node->clock->monotonic_us(c->node->clock);
+    if (c->lost_us && now_us - c->lost_us < SAY_AGAIN_US)
+        return;
+    c->lost_us = now_us;
+    log_warning("log files that were not sent are removed to keep the quota",
+                LOG_TEXT("directory", c->root), LOG_INT("n", (int64_t) n_files),
+                LOG_INT("n_total", (int64_t) c->counts.n_removed));
 }
 
 static void make_room(struct collector *c)
 {
+    size_t n_lost = 0;
     collector_quota_measure(c);
     if (is_over(c))
-        remove_from(c, LOG_KEEP_SENT);
+        (void) remove_from(c, LOG_KEEP_SENT);
     if (is_over(c))
-        remove_from(c, LOG_FAILED);
-    bool was_full = c->is_full;
-    c->is_full = is_over(c);
-    c->looked_us = c->node->clock->monotonic_us(c->node->clock);
-    if (c->is_full && !was_full)
-        log_warning("log files that wait to be sent fill their quota; refusing further lines",
-                    LOG_TEXT("directory", c->root),
-                    LOG_INT("bytes", (int64_t) c->counts.disk_bytes));
-    else if (was_full && !c->is_full)
-        log_info("there is room for log lines again", LOG_TEXT("directory", c->root));
+        (void) remove_from(c, LOG_FAILED);
+    if (is_over(c))
+        n_lost += remove_from(c, LOG_APP_UPLOAD);
+    if (is_over(c))
+        n_lost += remove_from(c, LOG_DEV_UPLOAD);
+    if (n_lost)
+        say_lost(c, n_lost);
+    collector_metrics_changed(c);
 }
 
 void collector_quota_check(struct collector *c, uint64_t n_bytes, size_t n_files)
@@ -86,12 +98,4 @@ void collector_quota_check(struct collector *c, uint64_t n_bytes, size_t n_files
     /* What the uploader has removed since is not known here: look before anything goes. */
     if (is_over(c))
         make_room(c);
-}
-
-bool collector_quota_has_room(struct collector *c)
-{
-    int64_t now = c->node->clock->monotonic_us(c->node->clock);
-    if (c->is_full && now - c->looked_us >= LOOK_AGAIN_US)
-        make_room(c);
-    return !c->is_full;
 }

@@ -13,11 +13,20 @@ const char *loginput_severity(unsigned level)
     return severities[level & 7];
 }
 
-unsigned loginput_level(struct str severity)
+int loginput_level(struct str word)
 {
+    /* Those of Go's logger beside syslog's. */
+    static const struct {
+        const char *word;
+        int level;
+    } others[] = {{"none", -1}, {"panic", 1}, {"critical", 2}, {"fatal", 2},
+                  {"error", 3}, {"warn", 4},  {"trace", 7},    {"all", 7}};
     for (unsigned i = 0; i < N_ELEMENTS(severities); i++)
-        if (str_is(severity, severities[i]))
-            return i;
+        if (str_is(word, severities[i]))
+            return (int) i;
+    for (size_t i = 0; i < N_ELEMENTS(others); i++)
+        if (str_is(word, others[i].word))
+            return others[i].level;
     return 7;
 }
 

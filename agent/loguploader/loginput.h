@@ -6,8 +6,9 @@
 
 /* 0..7: "emerg" .. "debug". */
 const char *loginput_severity(unsigned level);
-/* 7 for what is none of them. */
-unsigned loginput_level(struct str severity);
+/* Of a severity, or of a config item that says how far lines are wanted: EVE's words for both, "all"
+ * and "none" (-1). 7 for what is none of them. */
+int loginput_level(struct str word);
 
 struct loginput {
     unsigned level; /* 0..7 */

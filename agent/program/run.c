@@ -157,6 +157,7 @@ static void collect(struct run *r, enum log_level level, int64_t wall_us, struct
                                 .severity = str_of(severities[level]),
                                 .content = text,
                                 .wall_us = wall_us,
+                                .is_of_service = true,
                             });
     r->is_within_tap = false;
 }

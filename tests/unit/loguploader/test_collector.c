@@ -254,22 +254,84 @@ TEST(what_was_sent_makes_room)
     world_done(&w);
 }
 
-TEST(lines_are_refused_when_all_that_is_left_is_unsent)
+TEST(the_oldest_unsent_files_go_last_and_are_counted)
 {
     struct world w;
     world_init(&w);
     world_start(&w, NULL);
     set_quota(&w);
-    fill(&w, LOG_APP_UPLOAD, 11, 300);
-    w.collector->counts.disk_bytes = 11000000;
-    assert_int_equal(add(&w, NULL, "taken before it is known"), 0);
+    fill(&w, LOG_KEEP_SENT, 2, 500);
+    fill(&w, LOG_FAILED, 2, 400);
+    fill(&w, LOG_APP_UPLOAD, 5, 300);
+    for (int i = 0; i < 7; i++) {
+        char name[40];
+        (void) snprintf(name, sizeof(name), "dev.log.%d.gz", 100 + i);
+        logs_put_size(&w.logs, LOG_DEV_UPLOAD, name, 1000000);
+    }
+    w.collector->counts.disk_bytes = 16000000;
+    assert_int_equal(add(&w, NULL, "taken"), 0);
     collector_rotate(w.collector);
-    assert_int_equal(add(&w, NULL, "x"), -ENOSPC);
-    assert_true(logs_has(&w.logs, LOG_APP_UPLOAD, "app." APP ".log.300.gz"));
+    assert_str(logs_names(&w.logs, LOG_KEEP_SENT), "");
+    assert_str(logs_names(&w.logs, LOG_FAILED), "");
+    /* Applications' before the device's, whatever their age. */
+    assert_false(logs_has(&w.logs, LOG_APP_UPLOAD, "app." APP ".log.302.gz"));
+    assert_true(logs_has(&w.logs, LOG_APP_UPLOAD, "app." APP ".log.303.gz"));
+    assert_true(logs_has(&w.logs, LOG_DEV_UPLOAD, "dev.log.100.gz"));
+    assert_int_equal(w.collector->counts.n_removed, 5);
+    /* Only those of the device are left, and lines are still taken. */
     (void) logfiles_remove_oldest(w.logs.root, LOG_APP_UPLOAD, 0, 5);
-    assert_int_equal(add(&w, NULL, "x"), -ENOSPC); /* it looks again in 10 s */
-    w.device.clock.now_us += (int64_t) 11 * 1000000;
-    assert_int_equal(add(&w, NULL, "y"), 0);
+    for (int i = 0; i < 5; i++) {
+        char name[40];
+        (void) snprintf(name, sizeof(name), "dev.log.%d.gz", 200 + i);
+        logs_put_size(&w.logs, LOG_DEV_UPLOAD, name, 1000000);
+    }
+    w.collector->counts.disk_bytes = 12000000;
+    assert_int_equal(add(&w, NULL, "taken, too"), 0);
+    collector_rotate(w.collector);
+    assert_false(logs_has(&w.logs, LOG_DEV_UPLOAD, "dev.log.102.gz"));
+    assert_true(logs_has(&w.logs, LOG_DEV_UPLOAD, "dev.log.103.gz"));
+    assert_int_equal(w.collector->counts.n_removed, 8);
+    assert_int_equal(w.collector->counts.n_refused, 0);
+    world_stop(&w);
+    world_done(&w);
+}
+
+TEST(lines_of_a_service_are_taken_as_far_as_its_level_says)
+{
+    static const struct {
+        const char *item, *value;
+        bool passes[4]; /* err, warning, info, debug */
+    } cases[] = {
+        {NULL, NULL, {true, true, true, false}},
+        {"debug.default.remote.loglevel", "warning", {true, true, false, false}},
+        {"agent.nim.remote.loglevel", "error", {true, false, false, false}},
+        {"agent.nim.remote.loglevel", "none", {false, false, false, false}},
+        {"agent.nim.remote.loglevel", "debug", {true, true, true, false}},
+        {"agent.nim.loglevel", "trace", {true, true, true, true}},
+        {"agent.nim.loglevel", "warn", {true, true, false, false}},
+        {"agent.other.loglevel", "none", {true, true, false, false}},
+    };
+    static const char *const severities[] = {"err", "warning", "info", "debug"};
+    struct world w;
+    world_init(&w);
+    world_start(&w, NULL);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        if (cases[i].item)
+            assert_int_equal(
+                items_set(w.device.node->items, str_of(cases[i].item), str_of(cases[i].value)), 0);
+        for (size_t k = 0; k < N_ELEMENTS(severities); k++) {
+            const uint64_t before = w.collector->counts.n_events[0];
+            struct collector_line line = {.source = STR("nim"),
+                                          .severity = str_of(severities[k]),
+                                          .content = STR("x"),
+                                          .is_of_service = true};
+            assert_int_equal(collector_add(w.collector, &line), 0);
+            assert_int_equal(w.collector->counts.n_events[0] - before, cases[i].passes[k]);
+            line.is_of_service = false;
+            assert_int_equal(collector_add(w.collector, &line), 0);
+            assert_int_equal(w.collector->counts.n_events[0] - before, cases[i].passes[k] + 1);
+        }
+    }
     world_stop(&w);
     world_done(&w);
 }

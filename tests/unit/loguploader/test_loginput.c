@@ -52,4 +52,8 @@ TEST(levels_have_names)
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(loginput_level(str_of(loginput_severity(i))), i);
     assert_int_equal(loginput_level(STR("all")), 7);
+    assert_int_equal(loginput_level(STR("none")), -1);
+    assert_int_equal(loginput_level(STR("error")), 3);
+    assert_int_equal(loginput_level(STR("warn")), 4);
+    assert_int_equal(loginput_level(STR("anything else")), 7);
 }
