@@ -15,9 +15,21 @@
 
 #define MAX_PEM_BYTES ((size_t) 1024 * 1024)
 
+/* What pillar offers below TLS 1.3. */
+#define TLS12_SUITES "ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256"
+/* A device talks to one controller, at times to another. */
+#define MAX_SESSIONS 4
+
 struct uplink_trust {
     X509_STORE *store;
+    SSL_CTX *ctx; /* of connections that we carry: making one is a fifth of a request's work */
     unsigned n_refs;
+};
+
+struct session {
+    char *host;
+    unsigned port;
+    SSL_SESSION *last;
 };
 
 struct uplink_tls {
@@ -26,6 +38,7 @@ struct uplink_tls {
     STACK_OF(X509) * chain;
     EVP_PKEY *key;
     CURLSH *share;
+    struct session sessions[MAX_SESSIONS]; /* the newest first */
     unsigned n_refs;
 };
 
@@ -77,13 +90,34 @@ static int add_system(X509_STORE *store)
                : pki_openssl_error(NULL);
 }
 
+static int on_session(SSL *ssl, SSL_SESSION *session);
+
+static SSL_CTX *context_new(X509_STORE *store)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    if (!ctx || SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) != 1 ||
+        SSL_CTX_set_cipher_list(ctx, TLS12_SUITES) != 1) {
+        SSL_CTX_free(ctx);
+        return NULL;
+    }
+    SSL_CTX_set1_cert_store(ctx, store);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                              SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(ctx, 1);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(ctx, on_session);
+    return ctx;
+}
+
 int uplink_trust_new(const struct uplink_trust_options *o, struct uplink_trust **ret_trust,
                      size_t *ret_which)
 {
     CLEANUP(uplink_trust_unrefp) struct uplink_trust *t = NEW(struct uplink_trust);
     t->n_refs = 1;
     t->store = X509_STORE_new();
-    if (!t->store)
+    t->ctx = t->store ? context_new(t->store) : NULL;
+    if (!t->ctx)
         return pki_openssl_error(NULL);
     const int r = o->with_system ? add_system(t->store) : 0;
     if (r < 0)
@@ -107,8 +141,50 @@ void uplink_trust_unref(struct uplink_trust *t)
 {
     if (!t || --t->n_refs > 0)
         return;
+    SSL_CTX_free(t->ctx);
     X509_STORE_free(t->store);
     mem_free(t);
+}
+
+/* ---- sessions ------------------------------------------------------------------------------ */
+
+static void session_drop(struct session *s)
+{
+    SSL_SESSION_free(s->last);
+    mem_free(s->host);
+    *s = (struct session){0};
+}
+
+static bool session_is_with(const struct session *s, const char *host, unsigned port)
+{
+    return s->host && s->port == port && strcmp(s->host, host) == 0;
+}
+
+/* Its place, which is then the first; a new one has the place of who was not there for longest. */
+static struct session *session_find(struct uplink_tls *t, const char *host, unsigned port)
+{
+    size_t at = 0;
+    while (at < MAX_SESSIONS - 1 && !session_is_with(&t->sessions[at], host, port))
+        at++;
+    struct session found = t->sessions[at];
+    if (!session_is_with(&found, host, port))
+        session_drop(&found);
+    memmove(&t->sessions[1], &t->sessions[0], at * sizeof(found));
+    t->sessions[0] = found;
+    return &t->sessions[0];
+}
+
+/* A ticket has come: one reference to it is ours. */
+static int on_session(SSL *ssl, SSL_SESSION *session)
+{
+    const struct uplink_tls_end *end = SSL_get_app_data(ssl);
+    struct session *s = session_find(end->tls, end->host, end->port);
+    SSL_SESSION_free(s->last);
+    s->last = session;
+    if (!s->host)
+        s->host = mem_strdup(end->host);
+    s->port = end->port;
+    return 1;
 }
 
 /* ---- identity ------------------------------------------------------------------------------ */
@@ -181,6 +257,8 @@ void uplink_tls_unref(struct uplink_tls *t)
         return;
     if (t->share)
         (void) curl_share_cleanup(t->share);
+    for (size_t i = 0; i < MAX_SESSIONS; i++)
+        session_drop(&t->sessions[i]);
     uplink_trust_unref(t->trust);
     X509_free(t->cert);
     sk_X509_pop_free(t->chain, X509_free);
@@ -190,9 +268,8 @@ void uplink_tls_unref(struct uplink_tls *t)
 
 /* ---- of a connection ----------------------------------------------------------------------- */
 
-static bool expect_host(const char *host, SSL_CTX *ctx)
+static bool expect_host(const char *host, X509_VERIFY_PARAM *param)
 {
-    X509_VERIFY_PARAM *param = SSL_CTX_get0_param(ctx);
     if (uplink_address_is_literal(str_of(host)))
         return X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
     X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
@@ -203,13 +280,44 @@ static bool expect_host(const char *host, SSL_CTX *ctx)
 int uplink_tls_apply(const struct uplink_tls *t, const char *host, struct ssl_ctx_st *ctx)
 {
     SSL_CTX_set1_cert_store(ctx, t->trust->store);
-    bool is_good = expect_host(host, ctx);
+    bool is_good = expect_host(host, SSL_CTX_get0_param(ctx)) &&
+                   SSL_CTX_set_cipher_list(ctx, TLS12_SUITES) == 1;
     if (t->cert)
         is_good = is_good && SSL_CTX_use_certificate(ctx, t->cert) == 1 &&
                   SSL_CTX_set1_chain(ctx, t->chain) == 1 &&
                   SSL_CTX_use_PrivateKey(ctx, t->key) == 1;
     ERR_clear_error();
     return is_good ? 0 : -EINVAL;
+}
+
+/* Only in a whole handshake is the server interested in who we are. */
+static int on_certificate_wanted(SSL *ssl, void *arg)
+{
+    const struct uplink_tls *t = arg;
+    return !t->cert || SSL_use_cert_and_key(ssl, t->cert, t->key, t->chain, 1) == 1;
+}
+
+static bool prepare(SSL *ssl, struct uplink_tls_end *end, int fd)
+{
+    SSL_set_app_data(ssl, end);
+    SSL_set_cert_cb(ssl, on_certificate_wanted, end->tls);
+    SSL_set_connect_state(ssl);
+    const struct session *s = session_find(end->tls, end->host, end->port);
+    return SSL_set_fd(ssl, fd) == 1 && expect_host(end->host, SSL_get0_param(ssl)) &&
+           (uplink_address_is_literal(str_of(end->host)) ||
+            SSL_set_tlsext_host_name(ssl, end->host) == 1) &&
+           (!s->last || SSL_set_session(ssl, s->last) == 1);
+}
+
+SSL *uplink_tls_begin(struct uplink_tls_end *end, int fd)
+{
+    SSL *ssl = SSL_new(end->tls->trust->ctx);
+    if (ssl && !prepare(ssl, end, fd)) {
+        SSL_free(ssl);
+        ssl = NULL;
+    }
+    ERR_clear_error();
+    return ssl;
 }
 
 void *uplink_tls_share(const struct uplink_tls *t)

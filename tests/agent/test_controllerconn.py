@@ -509,6 +509,7 @@ def test_many_requests_at_once():
         w.ports(ETH, port("wwan0", 2))
         w.tool.ok(timeouts=[60000, 30000])
         assert w.tool.send()["error"] == 0
+        assert w.tool.ask(metrics=True)  # a turn of its loop later the socket is closed
         fds = len(os.listdir(f"/proc/{w.tool.process.pid}/fd"))
         line = json.dumps({"send": {"url": "https://controller.example/echo", "body": "x" * 2000}}) + "\n"
         def write():

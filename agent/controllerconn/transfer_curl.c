@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What libcurl carries: everything through a proxy, and what is not HTTPS. */
+#include <errno.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "controllerconn/trace.h"
+#include "controllerconn/transfer_internal.h"
+
+#define LIBCURL_TRACE_PREFIX "curl: "
+
+/* ---- what libcurl asks --------------------------------------------------------------------- */
+
+static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct uplink_transfer *t = arg;
+    if (size * n > t->x.max_reply_bytes - t->by_curl.body.n) {
+        t->by_curl.is_too_large = true;
+        return 0;
+    }
+    buf_append(&t->by_curl.body, bytes, size * n);
+    return size * n;
+}
+
+/* The TLS session can be seen only while the transfer lasts. */
+static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
+{
+    struct uplink_transfer *t = arg;
+    struct curl_tlssessioninfo *info = NULL;
+    (void) bytes;
+    if (curl_easy_getinfo(t->by_curl.easy, CURLINFO_TLS_SSL_PTR, &info) == CURLE_OK && info &&
+        info->backend == CURLSSLBACKEND_OPENSSL && info->internals)
+        t->by_curl.is_resumed = SSL_session_reused(info->internals);
+    return size * n;
+}
+
+static CURLcode on_tls_context(CURL *easy, void *ctx, void *arg)
+{
+    struct uplink_transfer *t = arg;
+    (void) easy;
+    /* A proxy that speaks TLS itself comes first. */
+    const bool is_proxy =
+        t->proxy_host && uplink_url_is_secure(&t->proxy) && t->by_curl.n_contexts++ == 0;
+    const char *host = is_proxy ? t->proxy_host : t->target_host;
+    return uplink_tls_apply(t->x.tls, host, ctx) < 0 ? CURLE_SSL_CERTPROBLEM : CURLE_OK;
+}
+
+static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+{
+    struct uplink_transfer *t = arg;
+    (void) purpose;
+    const int fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd < 0) {
+        t->by_curl.socket_errno = errno;
+        return CURL_SOCKET_BAD;
+    }
+    const int r = uplink_transfer_bind(t, fd, to->family);
+    if (r == 0)
+        return fd;
+    t->by_curl.socket_errno = -r;
+    (void) close(fd);
+    return CURL_SOCKET_BAD;
+}
+
+static int on_trace(CURL *easy, curl_infotype type, char *text, size_t n, void *arg)
+{
+    struct uplink_transfer *t = arg;
+    (void) easy;
+    /* Its own words alone: headers and bodies may hold secrets. */
+    if (type == CURLINFO_TEXT)
+        uplink_trace_add(t->x.trace, LIBCURL_TRACE_PREFIX "%.*s",
+                         STR_ARG(str_trim(str_range(text, n))));
+    return 0;
+}
+
+/* ---- how it ends --------------------------------------------------------------------------- */
+
+static enum uplink_fault fault_of_certificate(CURL *easy)
+{
+    long verdict = 0;
+    (void) curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+    return uplink_transfer_certificate_fault(verdict);
+}
+
+static enum uplink_fault fault_of(const struct uplink_transfer *t, CURLcode code)
+{
+    long os_errno = 0;
+    (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_OS_ERRNO, &os_errno);
+    if (t->by_curl.is_too_large)
+        return UPLINK_FAULT_TOO_LARGE;
+    switch (code) {
+    case CURLE_COULDNT_CONNECT:
+        if (t->by_curl.socket_errno == EAFNOSUPPORT)
+            return UPLINK_FAULT_NO_ADDRESS;
+        return os_errno == ECONNREFUSED ? UPLINK_FAULT_REFUSED : UPLINK_FAULT_OTHER;
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return fault_of_certificate(t->by_curl.easy);
+    case CURLE_OPERATION_TIMEDOUT:
+        return UPLINK_FAULT_TIMEOUT;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+        return UPLINK_FAULT_LOOKUP;
+    default:
+        return UPLINK_FAULT_OTHER;
+    }
+}
+
+static struct str words_of(const struct uplink_transfer *t, CURLcode code)
+{
+    if (t->by_curl.is_too_large)
+        return arena_printf(t->arena, "the answer has more than %zu bytes", t->x.max_reply_bytes);
+    if (code == CURLE_COULDNT_CONNECT && t->by_curl.socket_errno == EAFNOSUPPORT)
+        return STR("no suitable address");
+    if (code == CURLE_COULDNT_CONNECT && t->by_curl.socket_errno)
+        return arena_printf(t->arena, "bind: %s", strerror(t->by_curl.socket_errno));
+    return str_of(t->by_curl.error[0] ? t->by_curl.error : curl_easy_strerror(code));
+}
+
+void uplink_transfer_end(struct uplink_transfer *t, CURLcode code)
+{
+    if (code != CURLE_OK) {
+        uplink_transfer_tell_fault(t, fault_of(t, code), words_of(t, code));
+        return;
+    }
+    long status = 0;
+    char *type = NULL, *location = NULL;
+    (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_RESPONSE_CODE, &status);
+    (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_CONTENT_TYPE, &type);
+    (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_REDIRECT_URL, &location);
+    uplink_transfer_tell(t, &(struct uplink_reply){.http_status = (int) status,
+                                                   .body = buf_str(&t->by_curl.body),
+                                                   .content_type = str_of(type),
+                                                   .location = str_of(location),
+                                                   .is_resumed = t->by_curl.is_resumed});
+}
+
+/* ---- how it begins ------------------------------------------------------------------------- */
+
+#define SET(option, value) (void) curl_easy_setopt(t->by_curl.easy, option, value)
+
+static void set_tls(struct uplink_transfer *t)
+{
+    SET(CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_SSL_ENABLE_ALPN, 0L);
+    SET(CURLOPT_SSL_CTX_FUNCTION, on_tls_context);
+    SET(CURLOPT_SSL_CTX_DATA, t);
+    /* The store of the trust takes their place. libcurl would keep the store of the first
+     * connection for all that follow, whomever they trust. */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, 0L);
+    SET(CURLOPT_CAINFO, NULL);
+    SET(CURLOPT_CAPATH, NULL);
+    SET(CURLOPT_PROXY_CAINFO, NULL);
+    SET(CURLOPT_PROXY_CAPATH, NULL);
+    SET(CURLOPT_SHARE, uplink_tls_share(t->x.tls));
+}
+
+static void set_headers(struct uplink_transfer *t)
+{
+    for (size_t i = 0; i < t->x.n_headers; i++)
+        t->by_curl.headers =
+            curl_slist_append(t->by_curl.headers, arena_strz(t->arena, t->x.headers[i]));
+    t->by_curl.headers = curl_slist_append(t->by_curl.headers, "Connection: close");
+    t->by_curl.headers = curl_slist_append(t->by_curl.headers, "Expect:");
+    SET(CURLOPT_HTTPHEADER, t->by_curl.headers);
+    SET(CURLOPT_HEADEROPT, (long) CURLHEADER_SEPARATE);
+    SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+    if (!t->x.is_post)
+        return;
+    SET(CURLOPT_POST, 1L);
+    SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) t->x.body.n);
+    SET(CURLOPT_POSTFIELDS, t->x.body.p ? t->x.body.p : "");
+}
+
+static void set_proxy(struct uplink_transfer *t)
+{
+    /* An empty name keeps the environment's settings away, too. */
+    SET(CURLOPT_NOPROXY, "");
+    SET(CURLOPT_PROXY, t->proxy_host ? arena_strz(t->arena, t->x.proxy) : "");
+    if (t->proxy_host)
+        SET(CURLOPT_PROXYPORT, (long) t->proxy.port);
+    SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+}
+
+static void set_callbacks(struct uplink_transfer *t)
+{
+    SET(CURLOPT_PRIVATE, t);
+    SET(CURLOPT_ERRORBUFFER, t->by_curl.error);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, t);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, t);
+    SET(CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    SET(CURLOPT_OPENSOCKETDATA, t);
+    if (!t->x.trace)
+        return;
+    SET(CURLOPT_VERBOSE, 1L);
+    SET(CURLOPT_DEBUGFUNCTION, on_trace);
+    SET(CURLOPT_DEBUGDATA, t);
+}
+
+static void name_addresses(struct uplink_transfer *t, struct str addresses)
+{
+    const char *host = t->proxy_host ? t->proxy_host : t->target_host;
+    const unsigned port = t->proxy_host ? t->proxy.port : t->target.port;
+    /* With a plus libcurl forgets it after a minute: redirects may name many hosts. */
+    t->by_curl.resolve = curl_slist_append(
+        NULL, arena_printf(t->arena, "+%s:%u:%.*s", host, port, STR_ARG(addresses)).p);
+    SET(CURLOPT_RESOLVE, t->by_curl.resolve);
+}
+
+static void carry(struct uplink_transfer *t, struct str addresses)
+{
+    t->by_curl.easy = curl_easy_init();
+    if (!t->by_curl.easy) {
+        uplink_transfer_tell_fault(t, UPLINK_FAULT_OTHER, STR("out of memory"));
+        return;
+    }
+    if (addresses.n > 0)
+        name_addresses(t, addresses);
+    SET(CURLOPT_URL, arena_strz(t->arena, t->x.url));
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_FRESH_CONNECT, 1L);
+    SET(CURLOPT_FORBID_REUSE, 1L);
+    SET(CURLOPT_TIMEOUT_MS, (long) t->x.timeout_ms);
+    /* The whole time may go into a handshake: only the dial has a limit of its own. */
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long) t->x.timeout_ms);
+    set_callbacks(t);
+    set_headers(t);
+    set_proxy(t);
+    if (t->x.tls)
+        set_tls(t);
+    t->by_curl.is_added = curl_multi_add_handle(t->wire->multi, t->by_curl.easy) == CURLM_OK;
+}
+
+#undef SET
+
+static bool is_dialed(const struct uplink_transfer *t)
+{
+    curl_off_t connected_us = 0;
+    if (t->by_curl.is_added)
+        (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+    return connected_us > 0;
+}
+
+static void done(struct uplink_transfer *t)
+{
+    if (t->by_curl.is_added)
+        (void) curl_multi_remove_handle(t->wire->multi, t->by_curl.easy);
+    curl_easy_cleanup(t->by_curl.easy);
+    curl_slist_free_all(t->by_curl.headers);
+    curl_slist_free_all(t->by_curl.resolve);
+    buf_done(&t->by_curl.body);
+}
+
+const struct uplink_carrier uplink_curl_carrier = {
+    .carry = carry, .is_dialed = is_dialed, .done = done};
