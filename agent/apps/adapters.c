@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "apps/apps_internal.h"
+#include "apps/network_plan.h"
 #include "base/log.h"
 
 #define RETRY_S 60
@@ -74,8 +75,21 @@ static uint16_t read_port(struct str text)
     return str_to_i64(text, &port) >= 0 && port > 0 && port <= UINT16_MAX ? (uint16_t) port : 0;
 }
 
+/* An address that is called a host is one. */
+static bool read_host(struct arena *arena, struct str value, struct network_rule *ret)
+{
+    char name[HOSTS_NAME_BYTES];
+    if (plan_is_network(value))
+        ret->remote = value;
+    else if (value.n && hosts_normal(value, name))
+        ret->host = arena_str(arena, str_of(name));
+    else
+        return value.n == 0;
+    return true;
+}
+
 /* False: it asks for something that is not known here. */
-static bool read_match(const struct json *match, struct network_rule *ret)
+static bool read_match(struct arena *arena, const struct json *match, struct network_rule *ret)
 {
     struct str type = json_get_str(match, STR("Type")), value = json_get_str(match, STR("Value"));
     if (str_is(type, "ip"))
@@ -86,24 +100,52 @@ static bool read_match(const struct json *match, struct network_rule *ret)
         ret->remote_port = read_port(value);
     else if (str_is(type, "lport"))
         ret->local_port = read_port(value);
+    else if (str_is(type, "host"))
+        return read_host(arena, value, ret);
     else
-        return str_is(type, "adapter") || (str_is(type, "host") && !value.n);
+        return str_is(type, "adapter");
     return true;
 }
 
-static bool read_rule(const struct json *ace, struct network_rule *ret)
+/* "5/s" of iptables, whose defaults these are. */
+static struct network_limit read_limit(const struct json *action)
 {
+    static const char *const units[] = {"second", "minute", "hour", "day"};
+    const struct str unit = json_get_str(action, STR("LimitUnit"));
+    const int64_t rate = json_get_int(action, STR("LimitRate"), 0),
+                  burst = json_get_int(action, STR("LimitBurst"), 0);
+    struct network_limit l = {.rate = (uint32_t) MIN(rate, UINT32_MAX),
+                              .burst = (uint32_t) MIN(burst, UINT32_MAX)};
+    l.unit = units[0];
+    for (size_t i = 0; i < N_ELEMENTS(units); i++)
+        if (unit.n && unit.p[0] == units[i][0])
+            l.unit = units[i];
+    if (rate <= 0)
+        l = (struct network_limit){3, l.burst, "hour"};
+    if (burst < 0)
+        l.burst = 0;
+    return l;
+}
+
+static bool read_rule(struct arena *arena, const struct json *ace, struct network_rule *ret)
+{
+    const struct json *actions = json_get(ace, STR("Actions"));
     *ret = (struct network_rule){0};
+    /* EVE takes none with several, either. */
+    if (json_count(actions) > 1)
+        return false;
     JSON_FOR_EACH_ITEM (json_get(ace, STR("Matches")), match) {
-        if (!read_match(match, ret))
+        if (!read_match(arena, match, ret))
             return false;
     }
-    JSON_FOR_EACH_ITEM (json_get(ace, STR("Actions")), action) {
+    JSON_FOR_EACH_ITEM (actions, action) {
         ret->drops |= json_get_bool(action, STR("Drop"), false);
         if (json_get_bool(action, STR("PortMap"), false))
             ret->target_port = (uint16_t) json_get_int(action, STR("TargetPort"), 0);
+        if (json_get_bool(action, STR("Limit"), false))
+            ret->limit = read_limit(action);
     }
-    return true;
+    return (ret->drops != 0) + (ret->target_port != 0) + (ret->limit.rate != 0) <= 1;
 }
 
 static void read_rules(struct arena *arena, const struct application *p, const struct json *acls,
@@ -114,11 +156,11 @@ static void read_rules(struct arena *arena, const struct application *p, const s
     JSON_FOR_EACH_ITEM (acls, ace) {
         if (ret->n_rules == n)
             break;
-        if (read_rule(ace, &rules[ret->n_rules]))
+        if (read_rule(arena, ace, &rules[ret->n_rules]))
             ret->n_rules++;
         else
-            log_warning("an access rule by host name is not supported here, ignoring it",
-                        LOG_TEXT("app", p->id), LOG_STR("rule", json_get_str(ace, STR("Name"))));
+            log_warning("an access rule is not supported here, ignoring it", LOG_TEXT("app", p->id),
+                        LOG_STR("rule", json_get_str(ace, STR("Name"))));
     }
     ret->rules = rules;
 }

@@ -23,16 +23,24 @@ struct network_instance {
     /* Of the ports that lead outside; the first is used by a switch. None: it has no outside. */
     const struct str *ports;
     size_t n_ports;
+    const uint32_t *resolvers; /* of its applications: whose answers are believed */
+    size_t n_resolvers;
     unsigned mtu; /* 0: the machine's */
 };
 
 /* One access rule; the first that matches counts, and nothing else passes. */
 struct network_rule {
     struct str remote;                /* "10.0.0.0/8"; absent: any */
+    struct str host;                  /* "example.com" and all below it; absent: any */
     struct str protocol;              /* "tcp", "udp", "icmp"; absent: any */
     uint16_t remote_port, local_port; /* 0: any */
     bool drops;
     uint16_t target_port; /* local_port of the device leads to this one; 0: no mapping */
+    /* Packets beyond it do not pass, each way by itself. */
+    struct network_limit {
+        uint32_t rate, burst; /* rate 0: no limit */
+        const char *unit;     /* "second", static */
+    } limit;
 };
 
 struct network_interface {

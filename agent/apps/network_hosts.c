@@ -58,7 +58,7 @@ bool hosts_is_of(const char *name, const char *host)
     return n >= m && strcmp(name + n - m, host) == 0 && (n == m || name[n - m - 1] == '.');
 }
 
-bool hosts_learn(struct hosts_host *h, uint32_t address)
+static bool learn(struct hosts_host *h, uint32_t address)
 {
     for (size_t i = 0; i < h->n_addresses; i++)
         if (h->addresses[i] == address)
@@ -69,6 +69,54 @@ bool hosts_learn(struct hosts_host *h, uint32_t address)
     }
     h->addresses[h->n_addresses++] = address;
     return true;
+}
+
+bool hosts_learn_all(struct hosts_host *h, const struct hosts_answer *answer)
+{
+    bool is_new = false;
+    if (!hosts_is_of(answer->name, h->name))
+        return false;
+    for (size_t i = 0; i < answer->n_addresses; i++)
+        is_new |= learn(h, answer->addresses[i]);
+    return is_new;
+}
+
+/* ---- rules ---------------------------------------------------------------------------------- */
+
+static void name(struct hosts *h, struct str host)
+{
+    struct hosts_host *found = NULL;
+    for (size_t i = 0; i < h->n_items; i++)
+        if (str_is(host, h->items[i].name))
+            found = &h->items[i];
+    if (!found && h->n_items < HOSTS_MAX && host.n < HOSTS_NAME_BYTES) {
+        h->items = mem_realloc_array(h->items, h->n_items + 1, sizeof(h->items[0]));
+        found = &h->items[h->n_items++];
+        *found = (struct hosts_host){0};
+        memcpy(found->name, host.p, host.n);
+    }
+    if (found)
+        found->is_named = true;
+}
+
+void hosts_take(struct hosts *h, const struct network_app *const *apps, size_t n_apps)
+{
+    for (size_t i = 0; i < h->n_items; i++)
+        h->items[i].is_named = false;
+    for (size_t a = 0; a < n_apps; a++)
+        for (size_t i = 0; i < apps[a]->n_interfaces; i++)
+            for (size_t k = 0; k < apps[a]->interfaces[i].n_rules; k++)
+                if (apps[a]->interfaces[i].rules[k].host.n)
+                    name(h, apps[a]->interfaces[i].rules[k].host);
+    for (size_t i = h->n_items; i-- > 0;)
+        if (!h->items[i].is_named)
+            h->items[i] = h->items[--h->n_items];
+}
+
+void hosts_done(struct hosts *h)
+{
+    mem_free(h->items);
+    *h = (struct hosts){0};
 }
 
 /* ---- answers (RFC 1035 4.1) ----------------------------------------------------------------- */

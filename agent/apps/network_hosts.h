@@ -10,7 +10,14 @@
 #define HOSTS_MAX_ADDRESSES 64 /* of a name; the oldest goes for the newest */
 #define HOSTS_NAME_BYTES 254   /* of DNS, with its NUL */
 
-/* A name and all below it. */
+/* An answer to one question, host order. */
+struct hosts_answer {
+    char name[HOSTS_NAME_BYTES];
+    uint32_t addresses[HOSTS_MAX_ADDRESSES];
+    size_t n_addresses;
+};
+
+/* The name of a rule and all below it. */
 struct hosts_host {
     char name[HOSTS_NAME_BYTES]; /* in small letters */
     uint32_t addresses[HOSTS_MAX_ADDRESSES];
@@ -18,20 +25,21 @@ struct hosts_host {
     bool is_named; /* by a rule; others are forgotten */
 };
 
-/* An answer to one question, host order. */
-struct hosts_answer {
-    char name[HOSTS_NAME_BYTES];
-    uint32_t addresses[HOSTS_MAX_ADDRESSES];
-    size_t n_addresses;
-};
 /* False: it is none, or has no address of IPv4. */
 bool hosts_read_answer(struct str message, struct hosts_answer *ret);
 /* The form that names are compared in; false: it is no host name. */
 bool hosts_normal(struct str name, char ret[HOSTS_NAME_BYTES]);
 /* "a.example.com" is of "example.com". */
 bool hosts_is_of(const char *name, const char *host);
-/* True: it was not known. */
-bool hosts_learn(struct hosts_host *h, uint32_t address);
+struct hosts {
+    struct hosts_host *items;
+    size_t n_items;
+};
+void hosts_done(struct hosts *h);
+/* Those that the rules of these applications name, with what is known of them. */
+void hosts_take(struct hosts *h, const struct network_app *const *apps, size_t n_apps);
+/* The addresses of an answer that is about it; true: some were not known. */
+bool hosts_learn_all(struct hosts_host *h, const struct hosts_answer *answer);
 
 /* Sees every UDP packet of IPv4 from port 53 that this machine sends out of an interface. Takes
  * CAP_NET_RAW. */

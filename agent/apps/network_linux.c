@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "apps/apps_internal.h"
+#include "apps/network_links.h"
 #include "apps/network_plan.h"
 #include "base/alloc.h"
 #include "base/log.h"
@@ -18,7 +20,6 @@
 
 #define STEP_MS 20000
 #define NAMESPACES "/run/netns"
-#define DEVICES "/proc/self/net/dev"
 
 struct held_instance {
     struct list link;
@@ -59,6 +60,8 @@ struct linux_network {
     struct list instances, apps, jobs;
     struct net_job *running;
     uint64_t order;
+    struct hosts hosts;              /* that rules name */
+    struct hosts_listener *listener; /* NULL: none do, or it cannot be had */
 };
 
 static struct linux_network *of(struct apps_network *w)
@@ -243,13 +246,64 @@ static struct str write_rules(struct linux_network *n, struct arena *a)
         apps = arena_grow(a, apps, n_apps, sizeof(*apps));
         apps[n_apps++] = &CONTAINER_OF(item, struct held_app, link)->wish;
     }
-    plan_rules(&text, prefix(n), instances, n_instances, apps, n_apps);
+    hosts_take(&n->hosts, apps, n_apps);
+    const struct plan_wishes wishes = {instances, n_instances, apps, n_apps, &n->hosts};
+    plan_rules(&text, prefix(n), &wishes);
     return arena_str(a, buf_str(&text));
+}
+
+/* ---- hosts that rules name ----------------------------------------------------------------- */
+
+/* Out of the bridge of an instance, from a resolver of its applications: whoever may look up names
+ * elsewhere decides nothing. */
+static bool is_believed(struct linux_network *n, unsigned interface, uint32_t source)
+{
+    LIST_FOR_EACH (&n->instances, item) {
+        const struct network_instance *i = &CONTAINER_OF(item, struct held_instance, link)->wish;
+        char bridge[NETWORK_NAME_BYTES];
+        plan_bridge_name(prefix(n), i->id, bridge);
+        if (if_nametoindex(bridge) != interface)
+            continue;
+        for (size_t k = 0; k < i->n_resolvers; k++)
+            if (i->resolvers[k] == source)
+                return true;
+    }
+    return false;
+}
+
+static void on_answer(void *arg, unsigned interface, uint32_t source,
+                      const struct hosts_answer *answer)
+{
+    struct linux_network *n = arg;
+    BUF_AUTO text = {0};
+    if (!is_believed(n, interface, source))
+        return;
+    for (size_t i = 0; i < n->hosts.n_items; i++)
+        if (hosts_learn_all(&n->hosts.items[i], answer))
+            plan_host(&text, prefix(n), &n->hosts.items[i]);
+    if (!text.n)
+        return;
+    struct net_job *j = job_new(n, ABOUT_NOTHING, STR(""));
+    j->rules = arena_str(j->arena, buf_str(&text));
+    list_append(&n->jobs, &j->link);
+    begin_next(n);
+}
+
+static void follow_hosts(struct linux_network *n)
+{
+    int r = 0;
+    if (!n->hosts.n_items)
+        hosts_listener_free(TAKE(n->listener));
+    else if (!n->listener)
+        r = hosts_listen(n->node->loop, on_answer, n, &n->listener);
+    if (r < 0)
+        log_warning("rules by host name match nothing", LOG_ERRNO(r));
 }
 
 static void enqueue(struct linux_network *n, struct net_job *j)
 {
     j->rules = write_rules(n, j->arena);
+    follow_hosts(n);
     LIST_FOR_EACH (&n->instances, item)
         j->forwards |= CONTAINER_OF(item, struct held_instance, link)->wish.n_ports > 0;
     list_append(&n->jobs, &j->link);
@@ -273,6 +327,10 @@ static struct network_instance copy_instance(struct arena *a, const struct netwo
     for (size_t k = 0; k < i->n_ports; k++)
         ports[k] = arena_str(a, i->ports[k]);
     c.ports = ports;
+    uint32_t *resolvers = ARENA_ARRAY(a, uint32_t, i->n_resolvers + 1);
+    if (i->n_resolvers)
+        memcpy(resolvers, i->resolvers, i->n_resolvers * sizeof(*resolvers));
+    c.resolvers = resolvers;
     return c;
 }
 
@@ -325,6 +383,8 @@ static struct network_app copy_app(struct arena *a, const struct network_app *ap
                 rules[k].remote = arena_str(a, rules[k].remote);
             if (rules[k].protocol.p)
                 rules[k].protocol = arena_str(a, rules[k].protocol);
+            if (rules[k].host.p)
+                rules[k].host = arena_str(a, rules[k].host);
         }
         interfaces[i] = *from;
         interfaces[i].network = arena_str(a, from->network);
@@ -385,46 +445,10 @@ static void interface_name(struct apps_network *w, struct str app, unsigned inde
     plan_interface_name(prefix(of(w)), app, index, out);
 }
 
-/* Calls fn for every interface of this network namespace; /sys may show another's. */
-static void each_link(void (*fn)(void *arg, const char *name, const struct network_counters *c),
-                      void *arg)
-{
-    FILE *f = fopen(DEVICES, "re");
-    char line[512], name[64];
-    while (f && fgets(line, sizeof(line), f)) {
-        struct network_counters c;
-        if (sscanf(line,
-                   " %63[^:]: %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-                   " %*u %*u %*u %*u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
-                   name, &c.rx_bytes, &c.rx_packets, &c.rx_errors, &c.rx_drops, &c.tx_bytes,
-                   &c.tx_packets, &c.tx_errors, &c.tx_drops) == 9)
-            fn(arg, name, &c);
-    }
-    if (f)
-        (void) fclose(f);
-}
-
-struct search {
-    const char *name;
-    struct network_counters *found;
-    bool is_found;
-};
-
-static void compare(void *arg, const char *name, const struct network_counters *c)
-{
-    struct search *s = arg;
-    if (strcmp(s->name, name) != 0)
-        return;
-    *s->found = *c;
-    s->is_found = true;
-}
-
 static int counters(struct apps_network *w, const char *interface, struct network_counters *ret)
 {
     (void) w;
-    struct search s = {interface, ret, false};
-    each_link(compare, &s);
-    return s.is_found ? 0 : -ENOENT;
+    return links_counters(interface, ret);
 }
 
 /* ---- sweeping ------------------------------------------------------------------------------ */
@@ -483,7 +507,7 @@ static void sweep(struct apps_network *w)
 {
     struct linux_network *n = of(w);
     struct net_job *j = job_new(n, ABOUT_NOTHING, STR(""));
-    each_link(sweep_link, &(struct broom){n, &j->plan});
+    links_each(sweep_link, &(struct broom){n, &j->plan});
     sweep_namespaces(n, &j->plan);
     if (!j->plan.n_steps) {
         list_init(&j->link);
@@ -512,6 +536,8 @@ static void network_free_all(struct apps_network *w)
         instance_free(CONTAINER_OF(item, struct held_instance, link));
     LIST_FOR_EACH (&n->apps, item)
         app_free(CONTAINER_OF(item, struct held_app, link));
+    hosts_listener_free(n->listener);
+    hosts_done(&n->hosts);
     n->is_freed = true;
     if (!n->running)
         mem_free(n);

@@ -212,13 +212,28 @@ static bool is_sayable(const struct network_rule *r)
     return !needs_ports || has_ports(r->protocol);
 }
 
+static void write_set_name(struct buf *b, struct str host)
+{
+    buf_printf(b, "h%016" PRIx64, apps_hash(APPS_HASH, host));
+}
+
+static void write_remote(struct buf *b, const struct network_rule *r, const char *side)
+{
+    if (r->remote.p)
+        buf_printf(b, "ip %s %.*s ", side, STR_ARG(r->remote));
+    if (r->host.n) {
+        buf_printf(b, "ip %s @", side);
+        write_set_name(b, r->host);
+        buf_append_char(b, ' ');
+    }
+}
+
 /* One rule seen from one side: outward the remote is the destination, inward the source. */
-static void write_rule(struct buf *b, const struct network_rule *r, bool is_outward)
+static void write_match(struct buf *b, const struct network_rule *r, bool is_outward)
 {
     uint16_t local = r->target_port ? r->target_port : r->local_port;
     buf_append_str(b, STR("    "));
-    if (r->remote.p)
-        buf_printf(b, "ip %s %.*s ", is_outward ? "daddr" : "saddr", STR_ARG(r->remote));
+    write_remote(b, r, is_outward ? "daddr" : "saddr");
     if (r->protocol.p && !r->remote_port && !local)
         buf_printf(b, "ip protocol %.*s ", STR_ARG(r->protocol));
     if (r->remote_port)
@@ -228,23 +243,39 @@ static void write_rule(struct buf *b, const struct network_rule *r, bool is_outw
         buf_printf(b, "%.*s %s %u ", STR_ARG(r->protocol), is_outward ? "sport" : "dport", local);
     if (r->target_port && !is_outward)
         buf_append_str(b, STR("ct status dnat "));
+}
+
+static void write_rule(struct buf *b, const struct network_rule *r, bool is_outward)
+{
+    write_match(b, r, is_outward);
     buf_append_str(b, r->drops ? STR("drop\n") : STR("accept\n"));
+}
+
+/* For every packet, also of what is under way. The first that matches counts here, too. */
+static void write_limit(struct buf *b, const struct network_rule *r, bool is_outward)
+{
+    if (r->limit.rate) {
+        write_match(b, r, is_outward);
+        buf_printf(b, "limit rate over %u/%s ", r->limit.rate, r->limit.unit);
+        if (r->limit.burst)
+            buf_printf(b, "burst %u packets ", r->limit.burst);
+        buf_append_str(b, STR("drop\n"));
+    }
+    write_match(b, r, is_outward);
+    buf_append_str(b, STR("return\n"));
 }
 
 struct view {
     struct buf *to;
     const char *prefix;
-    const struct network_instance *const *networks;
-    size_t n_networks;
-    const struct network_app *const *apps;
-    size_t n_apps;
+    const struct plan_wishes *w;
 };
 
 static const struct network_instance *find(const struct view *v, struct str id)
 {
-    for (size_t i = 0; i < v->n_networks; i++)
-        if (str_eq(v->networks[i]->id, id))
-            return v->networks[i];
+    for (size_t i = 0; i < v->w->n_networks; i++)
+        if (str_eq(v->w->networks[i]->id, id))
+            return v->w->networks[i];
     return NULL;
 }
 
@@ -253,12 +284,12 @@ static void each_interface(const struct view *v,
                            void (*fn)(const struct view *v, const struct network_app *app,
                                       unsigned index, const char *address))
 {
-    for (size_t a = 0; a < v->n_apps; a++)
-        for (unsigned i = 0; i < v->apps[a]->n_interfaces; i++) {
-            struct in_addr in = {htonl(v->apps[a]->interfaces[i].address)};
+    for (size_t a = 0; a < v->w->n_apps; a++)
+        for (unsigned i = 0; i < v->w->apps[a]->n_interfaces; i++) {
+            struct in_addr in = {htonl(v->w->apps[a]->interfaces[i].address)};
             char address[INET_ADDRSTRLEN];
             if (in.s_addr && inet_ntop(AF_INET, &in, address, sizeof(address)))
-                fn(v, v->apps[a], i, address);
+                fn(v, v->w->apps[a], i, address);
         }
 }
 
@@ -293,8 +324,7 @@ static void write_mapping(const struct view *v, const struct network_app *app, u
             continue;
         buf_append_str(v->to, STR("    iifname "));
         write_ports(v->to, n);
-        if (r->remote.p)
-            buf_printf(v->to, "ip saddr %.*s ", STR_ARG(r->remote));
+        write_remote(v->to, r, "saddr");
         buf_printf(v->to, "%.*s dport %u dnat to %s:%u\n", STR_ARG(r->protocol), r->local_port,
                    address, r->target_port);
     }
@@ -314,6 +344,80 @@ static void write_chains(const struct view *v, const struct network_app *app, un
                 write_rule(v->to, &i->rules[k], is_outward);
         buf_append_str(v->to, STR("  }\n"));
     }
+}
+
+/* How many rules from the first to the last that has a limit. */
+static size_t n_limited(const struct network_interface *i)
+{
+    size_t n = i->n_rules;
+    while (n > 0 && !i->rules[n - 1].limit.rate)
+        n--;
+    return n;
+}
+
+static void write_limits(const struct view *v, const struct network_app *app, unsigned index,
+                         const char *address)
+{
+    char name[NETWORK_NAME_BYTES];
+    const struct network_interface *i = &app->interfaces[index];
+    (void) address;
+    plan_interface_name(v->prefix, app->id, index, name);
+    for (int is_outward = 0; n_limited(i) > 0 && is_outward <= 1; is_outward++) {
+        buf_printf(v->to, "  chain %slimit_%s {\n", is_outward ? "out" : "in", name);
+        for (size_t k = 0; k < n_limited(i); k++)
+            if (is_sayable(&i->rules[k]))
+                write_limit(v->to, &i->rules[k], is_outward);
+        buf_append_str(v->to, STR("  }\n"));
+    }
+}
+
+static void write_limit_jumps(const struct view *v, const struct network_app *app, unsigned index,
+                              const char *address)
+{
+    char bridge[NETWORK_NAME_BYTES], name[NETWORK_NAME_BYTES];
+    if (n_limited(&app->interfaces[index]) == 0)
+        return;
+    plan_bridge_name(v->prefix, app->interfaces[index].network, bridge);
+    plan_interface_name(v->prefix, app->id, index, name);
+    buf_printf(v->to, "    iifname \"%s\" ip saddr %s jump outlimit_%s\n", bridge, address, name);
+    buf_printf(v->to, "    oifname \"%s\" ip daddr %s jump inlimit_%s\n", bridge, address, name);
+}
+
+static void write_addresses(struct buf *b, const struct hosts_host *host)
+{
+    for (size_t i = 0; i < host->n_addresses; i++) {
+        struct in_addr in = {htonl(host->addresses[i])};
+        char text[INET_ADDRSTRLEN];
+        buf_printf(b, "%s%s", i ? ", " : "{ ", inet_ntop(AF_INET, &in, text, sizeof(text)));
+    }
+    buf_append_str(b, STR(" }"));
+}
+
+static void write_hosts(const struct view *v)
+{
+    for (size_t i = 0; v->w->hosts && i < v->w->hosts->n_items; i++) {
+        const struct hosts_host *h = &v->w->hosts->items[i];
+        buf_append_str(v->to, STR("  set "));
+        write_set_name(v->to, str_of(h->name));
+        buf_append_str(v->to, STR(" {\n    type ipv4_addr\n"));
+        if (h->n_addresses) {
+            buf_append_str(v->to, STR("    elements = "));
+            write_addresses(v->to, h);
+            buf_append_char(v->to, '\n');
+        }
+        buf_append_str(v->to, STR("  }\n"));
+    }
+}
+
+void plan_host(struct buf *to, const char *prefix, const struct hosts_host *host)
+{
+    if (!host->n_addresses)
+        return;
+    buf_printf(to, "add element ip %s ", prefix);
+    write_set_name(to, str_of(host->name));
+    buf_append_char(to, ' ');
+    write_addresses(to, host);
+    buf_append_char(to, '\n');
 }
 
 static void write_jumps(const struct view *v, const struct network_app *app, unsigned index,
@@ -346,8 +450,8 @@ static void write_guard(const struct view *v, const struct network_app *app, uns
 
 static void write_masquerade(const struct view *v)
 {
-    for (size_t k = 0; k < v->n_networks; k++) {
-        const struct network_instance *n = v->networks[k];
+    for (size_t k = 0; k < v->w->n_networks; k++) {
+        const struct network_instance *n = v->w->networks[k];
         struct in_addr in = {htonl(n->subnet.address)};
         char address[INET_ADDRSTRLEN];
         if (!leads_outside(n) || !inet_ntop(AF_INET, &in, address, sizeof(address)))
@@ -361,11 +465,11 @@ static void write_masquerade(const struct view *v)
 /* Names are looked up whatever the rules say. */
 static void write_lookups(const struct view *v)
 {
-    for (size_t k = 0; k < v->n_networks; k++) {
+    for (size_t k = 0; k < v->w->n_networks; k++) {
         char bridge[NETWORK_NAME_BYTES];
-        if (!leads_outside(v->networks[k]))
+        if (!leads_outside(v->w->networks[k]))
             continue;
-        plan_bridge_name(v->prefix, v->networks[k]->id, bridge);
+        plan_bridge_name(v->prefix, v->w->networks[k]->id, bridge);
         buf_printf(v->to, "    iifname \"%s\" udp dport 53 accept\n", bridge);
         buf_printf(v->to, "    iifname \"%s\" tcp dport 53 accept\n", bridge);
     }
@@ -374,6 +478,7 @@ static void write_lookups(const struct view *v)
 static void write_table(const struct view *v)
 {
     struct buf *b = v->to;
+    write_hosts(v);
     buf_append_str(
         b, STR("  chain mapped {\n    type nat hook prerouting priority -100; policy accept;\n"));
     each_interface(v, write_mapping);
@@ -382,9 +487,11 @@ static void write_table(const struct view *v)
     write_masquerade(v);
     buf_append_str(b, STR("  }\n"));
     each_interface(v, write_chains);
+    each_interface(v, write_limits);
     buf_append_str(
-        b, STR("  chain passing {\n    type filter hook forward priority 0; policy accept;\n"
-               "    ct state established,related accept\n"));
+        b, STR("  chain passing {\n    type filter hook forward priority 0; policy accept;\n"));
+    each_interface(v, write_limit_jumps);
+    buf_append_str(b, STR("    ct state established,related accept\n"));
     each_interface(v, write_jumps);
     write_lookups(v);
     buf_printf(b, "    iifname \"%sb*\" drop\n    oifname \"%sb*\" drop\n  }\n", v->prefix,
@@ -399,16 +506,15 @@ static void write_table(const struct view *v)
                v->prefix, MSRV_PORT);
 }
 
-void plan_rules(struct buf *to, const char *prefix, const struct network_instance *const *networks,
-                size_t n_networks, const struct network_app *const *apps, size_t n_apps)
+void plan_rules(struct buf *to, const char *prefix, const struct plan_wishes *wishes)
 {
-    struct view v = {to, prefix, networks, n_networks, apps, n_apps};
+    struct view v = {to, prefix, wishes};
     for (int i = 0; i < 2; i++) {
         const char *family = i ? "bridge" : "ip";
         /* So that it can be deleted whether it was there or not. */
         buf_printf(to, "table %s %s\ndelete table %s %s\n", family, prefix, family, prefix);
     }
-    if (!n_networks && !n_apps)
+    if (!wishes->n_networks && !wishes->n_apps)
         return;
     buf_printf(to, "table ip %s {\n", prefix);
     write_table(&v);

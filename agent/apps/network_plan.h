@@ -4,6 +4,7 @@
 #pragma once
 
 #include "apps/network.h"
+#include "apps/network_hosts.h"
 #include "base/buf.h"
 
 #define PLAN_MAX_WORDS 16
@@ -36,9 +37,17 @@ void plan_close_app(struct plan *p, struct str id, size_t n_interfaces);
 void plan_remove_link(struct plan *p, const char *name);
 void plan_remove_namespace(struct plan *p, const char *name);
 
+struct plan_wishes {
+    const struct network_instance *const *networks;
+    size_t n_networks;
+    const struct network_app *const *apps;
+    size_t n_apps;
+    const struct hosts *hosts; /* all that rules name; NULL: none */
+};
 /* The whole rule set of one agent, replacing what it had. What cannot be said to nft (a port's name
  * with odd characters) is left out. */
-void plan_rules(struct buf *to, const char *prefix, const struct network_instance *const *networks,
-                size_t n_networks, const struct network_app *const *apps, size_t n_apps);
+void plan_rules(struct buf *to, const char *prefix, const struct plan_wishes *wishes);
+/* Only this: the addresses of a host, added to those that rules have. */
+void plan_host(struct buf *to, const char *prefix, const struct hosts_host *host);
 /* "10.0.0.0/8" or an address; no network of IPv4 otherwise. */
 bool plan_is_network(struct str text);

@@ -182,6 +182,18 @@ struct json network_resolvers(struct arena *arena, const struct apps *a, struct 
     return list;
 }
 
+static size_t find_resolvers(const struct apps *a, const struct network *n,
+                             uint32_t ret[MAX_RESOLVERS])
+{
+    ARENA_AUTO arena = arena_new();
+    size_t n_found = 0;
+    const struct json list = network_resolvers(arena, a, str_of(n->id));
+    JSON_FOR_EACH_ITEM (&list, item)
+        if (n_found < MAX_RESOLVERS)
+            ret[n_found++] = read_ipv4(arena, json_str(item));
+    return n_found;
+}
+
 /* ---- what is wrong with it ----------------------------------------------------------------- */
 
 static bool overlaps(const struct network_subnet *x, const struct network_subnet *y)
@@ -228,19 +240,24 @@ bool network_is_ready(const struct apps *a, const struct network *n)
 static void make(struct apps *a, struct network *n, const struct ports *ports)
 {
     struct apps_network *w = a->options.network;
+    uint32_t resolvers[MAX_RESOLVERS];
     struct network_instance wish = {
         .id = str_of(n->id),
         .is_switch = n->type == NETWORK_SWITCH,
         .subnet = n->subnet,
         .ports = ports->names,
         .n_ports = ports->n,
+        .resolvers = resolvers,
+        .n_resolvers = find_resolvers(a, n, resolvers),
         .mtu = n->mtu,
     };
     w->functions->open_instance(w, &wish);
 }
 
-static uint64_t hash_wish(const struct network *n, const struct ports *ports)
+static uint64_t hash_wish(const struct apps *a, const struct network *n, const struct ports *ports)
 {
+    uint32_t resolvers[MAX_RESOLVERS];
+    const size_t n_resolvers = find_resolvers(a, n, resolvers);
     uint64_t h = apps_hash_int(APPS_HASH, (uint64_t) n->type);
     const struct network_subnet *s = &n->subnet;
     const uint32_t numbers[] = {s->address, s->gateway, s->first, s->last, s->prefix_bits, n->mtu};
@@ -248,6 +265,8 @@ static uint64_t hash_wish(const struct network *n, const struct ports *ports)
         h = apps_hash_int(h, numbers[i]);
     for (size_t i = 0; i < ports->n; i++)
         h = apps_hash(h, ports->names[i]);
+    for (size_t i = 0; i < n_resolvers; i++)
+        h = apps_hash_int(h, resolvers[i]);
     return h;
 }
 
@@ -299,7 +318,7 @@ void network_reconcile(struct apps *a, struct network *n)
         n->is_open = true;
         return;
     }
-    uint64_t asked = hash_wish(n, &ports);
+    uint64_t asked = hash_wish(a, n, &ports);
     bool is_failed = n->trouble.text != NULL;
     if (n->asked == asked && (!is_failed || !trouble_is_due(&n->trouble, a)))
         return;

@@ -4,6 +4,7 @@
 #include "site.h"
 
 #include "apps/network_plan.h"
+#include "base/alloc.h"
 
 static struct str address_of(struct site *s, const char *app)
 {
@@ -140,7 +141,7 @@ TEST(rules_say_what_the_configuration_says_and_nothing_else)
     const struct network_instance *networks[] = {&instance};
     const struct network_app *apps[] = {&app};
     BUF_AUTO text = {0};
-    plan_rules(&text, "t", networks, 1, apps, 1);
+    plan_rules(&text, "t", &(struct plan_wishes){networks, 1, apps, 1, NULL});
     static const char *const wanted[] = {
         "delete table ip t\n",
         "iifname { \"eth0\" } tcp dport 8080 dnat to 10.1.0.2:80\n",
@@ -158,7 +159,7 @@ TEST(rules_say_what_the_configuration_says_and_nothing_else)
     assert_true(str_find_str(buf_str(&text), STR("sport 53 ")) < 0);
     /* Nobody is left: neither are rules. */
     buf_reset(&text);
-    plan_rules(&text, "t", NULL, 0, NULL, 0);
+    plan_rules(&text, "t", &(struct plan_wishes){0});
     assert_str(buf_str(&text),
                "table ip t\ndelete table ip t\ntable bridge t\ndelete table bridge t\n");
 }
@@ -173,4 +174,128 @@ TEST(only_networks_of_ipv4_are_taken)
         {"10.0.0.0/", false}, {"fd00::/8", false}, {"", false},         {"10.0.0.0/8 drop", false}};
     for (size_t i = 0; i < N_ELEMENTS(cases); i++)
         assert_int_equal(plan_is_network(str_of(cases[i].text)), cases[i].is_one);
+}
+
+/* ---- hosts and limits ---------------------------------------------------------------------- */
+
+static const struct network_rule by_host[] = {
+    {.protocol = STR("tcp"), .remote_port = 22},
+    {.host = STR("example.com"), .protocol = STR("tcp"), .remote_port = 443},
+    {.protocol = STR("udp"), .limit = {5, 10, "second"}},
+    {.protocol = STR("icmp"), .limit = {3, 0, "hour"}},
+    {.remote = STR("10.9.0.0/16")},
+};
+static const struct network_interface by_host_interface = {
+    .network = STR("net-1"),
+    .address = 0x0a010003,
+    .rules = by_host,
+    .n_rules = N_ELEMENTS(by_host),
+};
+static const struct network_app by_host_app = {
+    .id = STR("app-2"), .interfaces = &by_host_interface, .n_interfaces = 1};
+
+static void assert_has(const struct buf *text, const char *wanted)
+{
+    if (str_find_str(buf_str(text), str_of(wanted)) < 0)
+        fail_msg("'%s' is not in\n%s", wanted, text->p);
+}
+
+TEST(rules_by_host_match_what_was_learned)
+{
+    const struct network_instance *networks[] = {&instance};
+    const struct network_app *apps[] = {&by_host_app};
+    struct hosts hosts = {0};
+    BUF_AUTO text = {0}, more = {0};
+    hosts_take(&hosts, apps, 1);
+    assert_int_equal(hosts.n_items, 1);
+    const struct plan_wishes wishes = {networks, 1, apps, 1, &hosts};
+    plan_rules(&text, "t", &wishes);
+    assert_has(&text, " {\n    type ipv4_addr\n  }\n");
+    /* Nothing is known yet: nothing is added. */
+    plan_host(&more, "t", &hosts.items[0]);
+    assert_int_equal(more.n, 0);
+    struct hosts_answer answer = {
+        .name = "www.example.com", .addresses = {0xc0000201, 0xc0000202}, .n_addresses = 2};
+    assert_true(hosts_learn_all(&hosts.items[0], &answer));
+    assert_false(hosts_learn_all(&hosts.items[0], &answer));
+    plan_host(&more, "t", &hosts.items[0]);
+    assert_has(&more, "add element ip t h");
+    assert_has(&more, " { 192.0.2.1, 192.0.2.2 }\n");
+    /* What is known survives other rules, and goes with the last that names it. */
+    hosts_take(&hosts, apps, 1);
+    buf_reset(&text);
+    plan_rules(&text, "t", &wishes);
+    assert_has(&text, "    elements = { 192.0.2.1, 192.0.2.2 }\n");
+    hosts_take(&hosts, NULL, 0);
+    assert_int_equal(hosts.n_items, 0);
+    hosts_done(&hosts);
+}
+
+TEST(limits_count_every_packet_in_the_order_of_rules)
+{
+    const struct network_instance *networks[] = {&instance};
+    const struct network_app *apps[] = {&by_host_app};
+    struct hosts hosts = {0};
+    BUF_AUTO text = {0};
+    hosts_take(&hosts, apps, 1);
+    plan_rules(&text, "t", &(struct plan_wishes){networks, 1, apps, 1, &hosts});
+    assert_has(&text, "    tcp dport 22 return\n");
+    assert_has(&text, "    ip protocol udp limit rate over 5/second burst 10 packets drop\n"
+                      "    ip protocol udp return\n"
+                      "    ip protocol icmp limit rate over 3/hour drop\n"
+                      "    ip protocol icmp return\n  }\n");
+    assert_has(&text, "    ip protocol udp accept\n");
+    const ptrdiff_t limit = str_find_str(buf_str(&text), STR("jump outlimit_"));
+    assert_true(limit >= 0 &&
+                limit < str_find_str(buf_str(&text), STR("    ct state established,related")));
+    hosts_done(&hosts);
+}
+
+TEST(a_host_is_its_name_and_what_is_below)
+{
+    char name[HOSTS_NAME_BYTES];
+    assert_true(hosts_normal(STR("WWW.Example.COM."), name));
+    assert_string_equal(name, "www.example.com");
+    assert_true(hosts_is_of(name, "example.com") && hosts_is_of(name, name));
+    assert_false(hosts_is_of("badexample.com", "example.com"));
+    assert_false(hosts_is_of("com", "example.com"));
+    static const char *const bad[] = {"", ".", "a..b", ".a", "a b", "a;drop", "a/24"};
+    for (size_t i = 0; i < N_ELEMENTS(bad); i++)
+        assert_false(hosts_normal(str_of(bad[i]), name));
+}
+
+#define HEAD "\x12\x34\x81\x80\x00\x01\x00\x03\x00\x00\x00\x00"
+#define QUESTION \
+    "\x03wWw\x07" \
+    "example\x03" \
+    "com\x00\x00\x01\x00\x01"
+#define ALIAS "\xc0\x0c\x00\x05\x00\x01\x00\x00\x00\x3c\x00\x04\x01x\xc0\x10"
+#define FIRST "\x01x\xc0\x10\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\xc0\x00\x02\x01"
+#define SECOND "\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x3c\x00\x04\xc0\x00\x02\x02"
+static const char message[] = HEAD QUESTION ALIAS FIRST SECOND;
+
+TEST(an_answer_of_dns_is_read_and_nothing_beyond_it)
+{
+    struct hosts_answer a;
+    const struct str whole = str_range(message, sizeof(message) - 1);
+    assert_true(hosts_read_answer(whole, &a));
+    assert_string_equal(a.name, "www.example.com");
+    assert_int_equal(a.n_addresses, 2);
+    assert_int_equal(a.addresses[0], 0xc0000201);
+    assert_int_equal(a.addresses[1], 0xc0000202);
+    /* Cut off anywhere it is none. */
+    for (size_t n = 0; n < whole.n; n++) {
+        char *copy = mem_dup(whole.p, MAX(n, 1));
+        assert_false(hosts_read_answer(str_range(copy, n), &a));
+        mem_free(copy);
+    }
+    /* A question, an error, a label that points elsewhere, any byte changed. */
+    for (size_t i = 0; i < whole.n; i++) {
+        char *copy = mem_dup(whole.p, whole.n);
+        for (unsigned bit = 0; bit < 8; bit++) {
+            copy[i] = (char) (whole.p[i] ^ 1 << bit);
+            (void) hosts_read_answer(str_range(copy, whole.n), &a);
+        }
+        mem_free(copy);
+    }
 }
