@@ -82,6 +82,20 @@ static size_t read_list(const struct json *list, struct str items[MAX_ITEMS])
     return n;
 }
 
+/* One, or a list of them. */
+static size_t read_mounts(const struct json *o, struct runtime_mount mounts[MAX_ITEMS])
+{
+    bool is_list = json_is(o, JSON_ARRAY);
+    size_t n = is_list ? MIN(json_count(o), MAX_ITEMS) : o != NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct json *m = is_list ? &o->items[i] : o;
+        mounts[i] =
+            (struct runtime_mount){json_get_str(m, STR("volume")), json_get_str(m, STR("target")),
+                                   json_get_bool(m, STR("ro"), false)};
+    }
+    return n;
+}
+
 static enum runtime_format format_of(struct str name)
 {
     static const char *const names[] = {
@@ -115,14 +129,12 @@ static int start(struct tool *t, const struct json *o)
     const struct json *mount = json_get(o, STR("mount")), *tap = json_get(o, STR("tap"));
     const struct runtime_interface interface = {json_get_str(tap, STR("name")),
                                                 json_get_str(tap, STR("mac"))};
-    const struct runtime_mount m = {json_get_str(mount, STR("volume")),
-                                    json_get_str(mount, STR("target")),
-                                    json_get_bool(mount, STR("ro"), false)};
+    struct runtime_mount mounts[MAX_ITEMS];
     struct runtime_instance i = {
         .id = json_get_str(o, STR("id")),
         .root_volume = json_get_str(o, STR("root")),
-        .mounts = &m,
-        .n_mounts = mount != NULL,
+        .mounts = mounts,
+        .n_mounts = read_mounts(mount, mounts),
         .args = args,
         .env = env,
         .memory_max_bytes = json_get_int(o, STR("memory"), 0),
