@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happened to one request, for diagnosis: a bounded list of events with their times. Bodies
- * and headers never get in. And how often traces are worth keeping. */
+ * and headers never get in. What is kept of them, and how often: netdump.h. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,21 +18,3 @@ DEFINE_CLEANUP(struct uplink_trace *, uplink_trace_free)
 void uplink_trace_add(struct uplink_trace *t, const char *format, ...) PRINTF_LIKE(2, 3);
 /* {"begin":"..","events":[{"ms":0,"text":".."}],"dropped":0} */
 void uplink_trace_write(const struct uplink_trace *t, struct buf *to);
-
-/* Which traces are archived: of each topic at most one in an interval, and only so many in all, the
- * oldest going first. */
-#define UPLINK_TRACE_MAX_TOPICS 16
-struct uplink_trace_gate {
-    int64_t interval_us;
-    struct {
-        const char *topic; /* static */
-        int64_t last_us;   /* monotonic */
-    } topics[UPLINK_TRACE_MAX_TOPICS];
-    size_t n_topics;
-};
-/* True at most once in an interval for a topic: the caller then keeps the trace. */
-bool uplink_trace_gate_pass(struct uplink_trace_gate *g, const char *topic, int64_t monotonic_us);
-/* Writes `<directory>/<topic>-<time>.json` whole or not at all and removes the oldest of that topic
- * beyond max_files. Negative errno. */
-int uplink_trace_archive(const struct uplink_trace *t, const char *directory, const char *topic,
-                         size_t max_files);

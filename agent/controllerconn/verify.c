@@ -122,6 +122,7 @@ static void look_at_next(struct uplink_verify *v)
             const struct uplink_request r = {.url = v->o.url,
                                              .port = port->name,
                                              .accepts_4xx = v->o.accepts_4xx,
+                                             .trace = v->o.trace,
                                              .is_dry_run = !is_management(v) ||
                                                            v->n_proved >= v->o.n_required};
             v->call = uplink_send(v->uplink, &r, on_answer, v);

@@ -25,10 +25,11 @@ struct uplink_verification {
 };
 
 struct uplink_verify_options {
-    struct str url;     /* of ping */
-    bool accepts_4xx;   /* of a local controller */
-    size_t n_required;  /* 0: 1 */
-    uint64_t iteration; /* counted up by the caller: ports of one cost take turns */
+    struct str url;             /* of ping */
+    bool accepts_4xx;           /* of a local controller */
+    size_t n_required;          /* 0: 1 */
+    uint64_t iteration;         /* counted up by the caller: ports of one cost take turns */
+    struct uplink_trace *trace; /* of all requests, outlives it; NULL: none */
 };
 
 struct uplink_verify;

@@ -34,6 +34,7 @@ struct nim_test {
     size_t port_at; /* whose script is looked for */
     struct uplink_wpad *wpad;
     struct uplink_verify *verify;
+    struct uplink_trace *trace; /* of it; NULL: none is kept */
     struct loop_deferred next;
 };
 

@@ -7,6 +7,9 @@
 #include "base/log.h"
 #include "nim/links.h"
 #include "nim/nim_internal.h"
+#include "node/netdump.h"
+
+#define TOPIC "nim" /* of archived traces */
 
 static void look_for_script(struct nim *m);
 static void ask(struct nim *m);
@@ -74,6 +77,7 @@ void nim_test_cancel(struct nim *m)
     struct nim_test *t = &m->test;
     uplink_wpad_cancel(TAKE(t->wpad));
     uplink_verify_cancel(TAKE(t->verify));
+    uplink_trace_free(TAKE(t->trace));
     loop_undefer(m->node->loop, &t->next);
     uplink_ports_unref(TAKE(t->ports));
     t->is_under_way = false;
@@ -111,14 +115,6 @@ static void forget_script(struct status_script *s)
     mem_free(s->url);
 }
 
-static char *owned(struct str s)
-{
-    char *z = mem_alloc(s.n + 1);
-    memcpy(z, s.n ? s.p : "", s.n);
-    z[s.n] = 0;
-    return z;
-}
-
 /* True: it is another than before. */
 static bool keep_script(struct nim *m, struct str port, struct str pac, struct str url)
 {
@@ -136,7 +132,7 @@ static bool keep_script(struct nim *m, struct str port, struct str pac, struct s
         return true;
     m->scripts = mem_realloc_array(m->scripts, m->n_scripts + 1, sizeof(m->scripts[0]));
     m->scripts[m->n_scripts++] =
-        (struct status_script){.port = owned(port), .pac = owned(pac), .url = owned(url)};
+        (struct status_script){.port = str_dup(port), .pac = str_dup(pac), .url = str_dup(url)};
     return true;
 }
 
@@ -234,6 +230,7 @@ static void on_verified(void *arg, const struct uplink_verification *v)
         ask(m);
         return;
     }
+    node_trace_end(m->node, TAKE(m->test.trace), TOPIC, "ping", v->is_reachable);
     record_ports(m, d, v);
     record_missing(m, d, a);
     struct verifier_findings f = look(m, a, d);
@@ -253,8 +250,10 @@ static void ask(struct nim *m)
     const struct str url =
         loc.n > 0 ? uplink_url_build(a, UPLINK_API_V2, loc, /* device= */ NULL, STR("ping"))
                   : uplink_url(m->link->uplink, a, /* with_device= */ false, STR("ping"));
+    if (!m->test.trace)
+        m->test.trace = node_trace_begin(m->node, TOPIC);
     const struct uplink_verify_options o = {
-        .url = url, .accepts_4xx = loc.n > 0, .iteration = m->iteration++};
+        .url = url, .accepts_4xx = loc.n > 0, .iteration = m->iteration++, .trace = m->test.trace};
     m->test.verify = uplink_verify_start(m->link->uplink, &o, on_verified, m);
 }
 

@@ -4,10 +4,12 @@
 
 #include "base/log.h"
 #include "client/client.h"
+#include "node/netdump.h"
 #include "protobuf/message.h"
 #include "zedagent/zedagent_internal.h"
 
 #define TOKEN STR("eve.integrity_token")
+#define TRACES "zedagent-config" /* archived */
 /* Between two attempts to learn the UUID anew. */
 #define CLIENT_INTERVAL_MS (600 * 1000)
 #define CLIENT_ATTEMPTS 5
@@ -337,6 +339,7 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
     struct zedagent *z = arg;
     bool has_decided = true;
     z->cycle.call = NULL;
+    node_trace_end(z->node, TAKE(z->cycle.trace), TRACES, "config", answer->error == 0);
     if (answer->error == 0 && answer->http_status == 304)
         on_unchanged(z);
     else if (answer->error == 0)
@@ -364,8 +367,10 @@ static void on_tick(void *arg)
     }
     Eve__Config__ConfigRequest request;
     fill_request(z, a, &request);
+    c->trace = node_trace_begin(z->node, TRACES);
     const struct uplink_request r = {.url = node_link_url(a, z->link, STR("config")),
-                                     .body = pb_pack(a, &request.base)};
+                                     .body = pb_pack(a, &request.base),
+                                     .trace = c->trace};
     c->call = uplink_send(z->link->uplink, &r, on_answer, z);
 }
 
@@ -425,6 +430,7 @@ void cycle_close(struct zedagent *z)
     struct cycle *c = &z->cycle;
     if (c->call)
         uplink_cancel(c->call);
+    uplink_trace_free(c->trace);
     client_free(c->client);
     loop_timer_free(c->timer);
 }

@@ -125,6 +125,7 @@ enum apply_result {
 struct cycle {
     struct loop_timer *timer;
     struct uplink_call *call;
+    struct uplink_trace *trace; /* of it; NULL: none is kept */
     char hash[128]; /* configHash of what was received last; longer ones are not remembered */
     int64_t interval_s;
     int64_t began_ms, started_ms;

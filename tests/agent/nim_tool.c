@@ -61,9 +61,14 @@ static int set_items(struct tool *t, const struct json *values)
     JSON_FOR_EACH_MEMBER (values, m) {
         struct json *item = json_ensure_object(a, settings, json_str(&m->key));
         const bool is_tristate = str_is(json_str(&m->key), "network.fallback.any.eth");
+        const bool is_bool = json_is(&m->value, JSON_BOOL);
         json_set(a, item, STR("Key"), m->key);
-        json_set(a, item, STR("ItemType"), json_int(is_tristate ? 4 : 1));
-        json_set(a, item, is_tristate ? STR("TriStateValue") : STR("IntValue"), m->value);
+        json_set(a, item, STR("ItemType"), json_int(is_tristate ? 4 : is_bool ? 2 : 1));
+        json_set(a, item,
+                 is_tristate ? STR("TriStateValue")
+                 : is_bool   ? STR("BoolValue")
+                             : STR("IntValue"),
+                 m->value);
     }
     return publication_publish(t->items, STR("global"), map);
 }

@@ -5,10 +5,12 @@ import base64
 import contextlib
 import json
 import pathlib
+import re
 import shutil
 import socket
 import ssl
 import subprocess
+import tarfile
 import tempfile
 import threading
 import time
@@ -248,6 +250,41 @@ def test_ports_tell_where_they_are(server):
             n = len(web.asked)
             w.poll("eth0")
             assert len(web.asked) == n and set(w.metrics()["eth0"]["URLCounters"]) == {PING}, w.metrics()
+
+
+# ---- traces
+
+def test_what_happened_to_tests_is_kept_for_later(server):
+    with World(server, TWO) as w:
+        w.wait_state(SUCCESS, "override")
+        kept = w.root / "persist/netdump"
+        w.wait(lambda: list(kept.glob("nim-ok-*.tgz")), "an archive of a good test")
+        # Many tests, one archive.
+        n = w.metrics()["eth0"]["SuccessCount"] if w.metrics() else 0
+        w.wait(lambda: w.metrics()["eth0"]["SuccessCount"] >= n + 3, "more tests")
+        (path,) = kept.iterdir()
+        assert re.fullmatch(r"nim-ok-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.tgz", path.name) and path.stat().st_mode & 0o777 == 0o644, path
+        with tarfile.open(path) as tar:
+            files = {m.name.removeprefix(path.stem + "/"): tar.extractfile(m).read().decode() for m in tar.getmembers()}
+        assert set(files) >= {"eve/dns.json", "eve/dpcl.json", "eve/controller.txt", "eve/device-uuid.txt", "linux/interfaces.json",
+                              "requests/ping/nettrace.json"}, files.keys()
+        assert json.loads(files["eve/dns.json"])["DPCKey"] == "override" and files["eve/controller.txt"] == NAME
+        assert {i["name"] for i in json.loads(files["linux/interfaces.json"])} >= {"eth0", "wwan0"}
+        texts = [e["text"] for e in json.loads(files["requests/ping/nettrace.json"])["events"]]
+        assert any(PING in t and "10.200.1.2" in t for t in texts) and any(t.startswith("HTTP 200") for t in texts), texts
+        # A bad one is of another topic.
+        for cable in ("toeth", "towwan"):
+            w.net.ip(w.net.controller, f"link set {cable} down")
+        w.wait(lambda: list(kept.glob("nim-fail-*.tgz")), "an archive of a bad test")
+
+
+def test_no_traces_are_kept_where_they_are_not_wanted(server):
+    with World(server, TWO) as w:
+        w.ok(items={**HURRY, "netdump.enable": False})
+        w.wait_state(SUCCESS, "override")
+        shutil.rmtree(w.root / "persist/netdump", ignore_errors=True)
+        w.wait(lambda: w.metrics()["eth0"]["SuccessCount"] >= 4, "some tests")
+        assert not (w.root / "persist/netdump").exists()
 
 
 # ---- two management ports

@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "controllerconn/metrics.h"
+#include "controllerconn/netdump.h"
 #include "controllerconn/outcome.h"
 #include "controllerconn/ports.h"
 #include "controllerconn/proxy.h"
@@ -403,7 +405,7 @@ TEST(metrics_are_bounded)
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-TEST(traces_are_bounded_and_archived_seldom)
+TEST(traces_are_bounded)
 {
     struct clock_virtual v;
     clock_virtual_init(&v, 1000000);
@@ -414,25 +416,59 @@ TEST(traces_are_bounded_and_archived_seldom)
     uplink_trace_write(t, &text);
     assert_true(text.n < UPLINK_TRACE_MAX_EVENTS * 300);
     assert_true(str_ends_with(buf_str(&text), STR("\"dropped\":256}")));
+}
 
-    struct uplink_trace_gate g = {.interval_us = 3600000000};
-    assert_true(uplink_trace_gate_pass(&g, "nim-ok", 0));
-    assert_false(uplink_trace_gate_pass(&g, "nim-ok", 3599999999));
-    assert_true(uplink_trace_gate_pass(&g, "nim-fail", 3599999999));
-    assert_true(uplink_trace_gate_pass(&g, "nim-ok", 3600000000));
+/* What tar itself makes of it. */
+static void assert_archive(const char *path, const char *wanted)
+{
+    char text[512] = "";
+    BUF_AUTO command = {0};
+    buf_printf(&command, "tar -tzf %s && tar -xzOf %s", path, path);
+    FILE *f = popen(command.p, "r");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, sizeof(text) - 1, f);
+    text[n] = 0;
+    assert_int_equal(pclose(f), 0);
+    assert_string_equal(text, wanted);
+}
 
-    char directory[] = "/tmp/uplink-trace-XXXXXX";
-    assert_non_null(mkdtemp(directory));
-    BUF_AUTO path = {0};
-    for (int i = 0; i < 4; i++) {
-        v.now_us = (int64_t) (i + 1) * 1000000;
-        CLEANUP(uplink_trace_freep) struct uplink_trace *one = uplink_trace_new(&v.clock);
-        assert_int_equal(uplink_trace_archive(one, directory, "nim-ok", 2), 0);
-    }
+TEST(archives_are_made_seldom_and_only_so_many_kept)
+{
+    char above[] = "/tmp/uplink-trace-XXXXXX";
+    assert_non_null(mkdtemp(above));
+    BUF_AUTO directory = {0}, path = {0};
+    buf_printf(&directory, "%s/netdump", above);
+    const struct uplink_netdump d = {directory.p, .interval_s = 3600, .max_count = 2};
+    const struct uplink_netdump_file files[] = {{"eve/dns.json", STR("{}\n")},
+                                                {"requests/ping/nettrace.json", STR("[]\n")}};
+    const int64_t hour_us = 3600000000LL;
+    assert_true(uplink_netdump_is_due(&d, "nim-ok", hour_us));
+    for (int64_t i = 1; i <= 4; i++)
+        assert_int_equal(uplink_netdump_write(&d, "nim-ok", i * hour_us, files, 2), 0);
+    assert_false(uplink_netdump_is_due(&d, "nim-ok", 5 * hour_us - 1));
+    assert_true(uplink_netdump_is_due(&d, "nim-ok", 5 * hour_us));
+    /* Another topic is another matter, also one that begins alike; and so is a clock put back. */
+    assert_true(uplink_netdump_is_due(&d, "nim-fail", 4 * hour_us));
+    assert_true(uplink_netdump_is_due(&d, "nim", 4 * hour_us));
+    assert_true(uplink_netdump_is_due(&d, "nim-ok", hour_us));
+    char long_name[UPLINK_NETDUMP_MAX_NAME_BYTES + 1];
+    memset(long_name, 'x', sizeof(long_name));
+    long_name[sizeof(long_name) - 1] = 0;
+    const struct uplink_netdump_file odd = {long_name, STR("")};
+    assert_int_equal(uplink_netdump_write(&d, "nim-ok", 9 * hour_us, &odd, 1), -ENAMETOOLONG);
     for (int i = 1; i <= 4; i++) {
+        struct stat status;
         buf_reset(&path);
-        buf_printf(&path, "%s/nim-ok-1970-01-01T00-00-0%d.json", directory, i);
+        buf_printf(&path, "%s/nim-ok-1970-01-01T0%d-00-00.tgz", directory.p, i);
+        assert_int_equal(stat(path.p, &status), i > 2 ? 0 : -1);
+        if (i == 3) {
+            assert_int_equal(status.st_mode & 0777, 0644);
+            assert_archive(path.p, "nim-ok-1970-01-01T03-00-00/eve/dns.json\n"
+                                   "nim-ok-1970-01-01T03-00-00/requests/ping/nettrace.json\n"
+                                   "{}\n[]\n");
+        }
         assert_int_equal(unlink(path.p), i > 2 ? 0 : -1);
     }
-    assert_int_equal(rmdir(directory), 0);
+    assert_int_equal(rmdir(directory.p), 0);
+    assert_int_equal(rmdir(above), 0);
 }
