@@ -136,6 +136,37 @@ TEST(an_application_has_a_namespace_with_an_address)
     assert_str(text_of(&p), wanted.p);
 }
 
+TEST(a_machine_has_a_tap_and_may_ask_for_its_address)
+{
+    ARENA_AUTO arena = arena_new();
+    struct plan p = {.arena = arena, .prefix = "t"};
+    const struct network_instance *networks[] = {&instance};
+    const struct network_app machine = {app.id, true, app.interfaces, app.n_interfaces};
+    const struct network_app *apps[] = {&machine};
+    char bridge[NETWORK_NAME_BYTES], vif[NETWORK_NAME_BYTES];
+    BUF_AUTO text = {0};
+    plan_bridge_name("t", instance.id, bridge);
+    plan_interface_name("t", app.id, 0, vif);
+    plan_open_app(&p, &machine, networks);
+    struct str wanted = arena_printf(arena,
+                                     "ip netns add t-app-1 ?\n"
+                                     "ip -n t-app-1 link set dev lo up ;\n"
+                                     "ip tuntap add dev %s mode tap ?\n"
+                                     "ip link set dev %s master %s ;\n"
+                                     "ip link set dev %s up ;\n",
+                                     vif, vif, bridge, vif);
+    assert_str(text_of(&p), wanted.p);
+    /* Before its address is known to it: between the guards of both of its addresses. */
+    plan_rules(&text, "t", &(struct plan_wishes){networks, 1, apps, 1, NULL});
+    wanted = arena_printf(arena,
+                          "    iifname \"%s\" ether saddr != 02:16:3e:01:02:03 drop\n"
+                          "    iifname \"%s\" ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept\n"
+                          "    iifname \"%s\" arp saddr ip 0.0.0.0 accept\n"
+                          "    iifname \"%s\" ether type ip ip saddr != 10.1.0.2 drop\n",
+                          vif, vif, vif, vif);
+    assert_true(str_find_str(buf_str(&text), wanted) >= 0);
+}
+
 TEST(rules_say_what_the_configuration_says_and_nothing_else)
 {
     const struct network_instance *networks[] = {&instance};
