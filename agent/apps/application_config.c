@@ -18,25 +18,17 @@ struct application *application_find(const struct apps *a, struct str id)
     return NULL;
 }
 
-static char *copy(struct str s)
-{
-    char *z = mem_alloc(s.n + 1);
-    memcpy(z, s.p ? s.p : "", s.n);
-    z[s.n] = 0;
-    return z;
-}
-
 static void replace(char **at, struct str s)
 {
     mem_free(*at);
-    *at = copy(s);
+    *at = str_dup(s);
 }
 
 struct application *application_new(struct apps *a, struct str id)
 {
     struct application *p = NEW(struct application);
     p->apps = a;
-    p->id = copy(id);
+    p->id = str_dup(id);
     p->exit_code = RUNTIME_EXIT_UNKNOWN;
     list_append(&a->applications, &p->link);
     return p;
@@ -86,7 +78,7 @@ static void read_volumes(struct application *p, struct arena *arena, const struc
         h = apps_hash(apps_hash(h, key), mount);
         if (p->n_volumes == APPS_MAX_VOLUMES)
             continue;
-        p->volumes[p->n_volumes++] = (struct volume_ref){copy(key), copy(mount)};
+        p->volumes[p->n_volumes++] = (struct volume_ref){str_dup(key), str_dup(mount)};
     }
     p->volumes_hash = h & INT64_MAX;
 }
@@ -144,7 +136,7 @@ void application_read_adapters(struct application *p, struct arena *arena,
         if (p->n_adapters == APPS_MAX_ADAPTERS)
             break;
         struct adapter *d = &p->adapters[p->n_adapters];
-        d->network = copy(json_get_str(item, STR("Network")));
+        d->network = str_dup(json_get_str(item, STR("Network")));
         d->fixed = d->address = read_address(arena, json_get_str(item, STR("AppIPAddr")));
         if (!read_mac(arena, json_get_str(item, STR("AppMacAddr")), d->mac))
             make_mac(p, p->n_adapters, d->mac);
@@ -196,11 +188,23 @@ static uint64_t hash_rules(struct arena *arena, const struct json *config)
     return h;
 }
 
+/* Another order to boot in that was given nearby needs no restart at once. */
+static uint64_t hash_resources(struct arena *arena, const struct json *config)
+{
+    const struct json *resources = json_get(config, STR("FixedResources"));
+    const struct json *order = json_get(config, STR("ControllerBootOrder"));
+    if (!resources)
+        return 0;
+    struct json as_controlled = json_clone(arena, resources);
+    if (order && json_get(resources, STR("BootOrder")))
+        (void) json_set(arena, &as_controlled, STR("BootOrder"), *order);
+    return apps_hash(APPS_HASH, json_text(arena, &as_controlled)) & INT64_MAX;
+}
+
 static void configure(struct application *p, const struct json *config)
 {
     ARENA_AUTO arena = arena_new();
     const struct json *identity = json_get(config, STR("UUIDandVersion"));
-    const struct json *resources = json_get(config, STR("FixedResources"));
     bool is_first = !p->version;
     replace(&p->version, json_get_str(identity, STR("Version")));
     replace(&p->name, json_get_str(config, STR("DisplayName")));
@@ -209,8 +213,7 @@ static void configure(struct application *p, const struct json *config)
     p->restart = counter(config, "RestartCmd", "LocalRestartCmd");
     p->purge = counter(config, "PurgeCmd", "LocalPurgeCmd");
     p->delay_s = json_get_int(config, STR("Delay"), 0) / 1000000000;
-    p->resources_hash =
-        (resources ? apps_hash(APPS_HASH, json_text(arena, resources)) : 0) & INT64_MAX;
+    p->resources_hash = hash_resources(arena, config);
     p->network_asked = hash_rules(arena, config);
     p->published = 0;
     read_volumes(p, arena, json_get(config, STR("VolumeRefConfigList")));

@@ -46,9 +46,7 @@ void trouble_set(struct trouble *t, const struct apps *a, struct str text)
     if (t->text && str_is(text, t->text))
         return;
     mem_free(t->text);
-    t->text = mem_alloc(text.n + 1);
-    memcpy(t->text, text.p, text.n);
-    t->text[text.n] = 0;
+    t->text = str_dup(text);
     t->since_us = apps_wall_us(a);
 }
 

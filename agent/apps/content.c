@@ -24,8 +24,7 @@ struct content *content_find(const struct apps *a, struct str id)
 static struct content *content_new(struct apps *a, struct str id)
 {
     struct content *c = NEW(struct content);
-    c->id = mem_dup(id.p, id.n + 1);
-    c->id[id.n] = 0;
+    c->id = str_dup(id);
     list_append(&a->contents, &c->link);
     return c;
 }

@@ -59,9 +59,7 @@ static void take_agent(struct apps *a, const struct json *status)
     a->has_config |= got == 1 || got == 4;
     if (!str_eq(profile, str_of(a->profile ? a->profile : ""))) {
         mem_free(a->profile);
-        a->profile = mem_alloc(profile.n + 1);
-        memcpy(a->profile, profile.p ? profile.p : "", profile.n);
-        a->profile[profile.n] = 0;
+        a->profile = str_dup(profile);
         LIST_FOR_EACH (&a->applications, item) {
             struct application *p = CONTAINER_OF(item, struct application, link);
             ARENA_AUTO arena = arena_new();

@@ -197,25 +197,17 @@ void linux_port_release(struct machine_linux *m, struct str interface)
     linux_port_free(p);
 }
 
-static char *keep(struct str s)
-{
-    char *copy = mem_alloc(s.n + 1);
-    memcpy(copy, s.p, s.n);
-    copy[s.n] = '\0';
-    return copy;
-}
-
 static struct linux_port *remember(struct machine_linux *m, const struct machine_port *p)
 {
     struct linux_port *port = NEW(struct linux_port);
-    port->interface = keep(p->interface);
+    port->interface = str_dup(p->interface);
     port->dhcp = p->dhcp;
     if (p->dhcp == MACHINE_STATIC && p->address.text.n)
-        port->address = keep(p->address.text);
+        port->address = str_dup(p->address.text);
     port->prefix_bits = p->address.prefix_bits;
     port->dns_servers = mem_realloc_array(NULL, MAX(p->n_dns_servers, 1), sizeof(char *));
     for (; port->n_dns_servers < MIN(p->n_dns_servers, LINUX_MAX_ADDRESSES); port->n_dns_servers++)
-        port->dns_servers[port->n_dns_servers] = keep(p->dns_servers[port->n_dns_servers]);
+        port->dns_servers[port->n_dns_servers] = str_dup(p->dns_servers[port->n_dns_servers]);
     list_append(&m->ports, &port->link);
     return port;
 }

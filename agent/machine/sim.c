@@ -311,14 +311,6 @@ static const struct machine_functions sim_functions = {
     .free = sim_free,
 };
 
-static char *keep(struct str s)
-{
-    char *copy = mem_alloc(s.n + 1);
-    memcpy(copy, s.p ? s.p : "", s.n);
-    copy[s.n] = '\0';
-    return copy;
-}
-
 static struct str *keep_list(const struct str *list, size_t n)
 {
     size_t n_bytes = n * sizeof(*list);
@@ -341,8 +333,8 @@ struct machine *machine_sim_new(const struct machine_sim_options *o)
         .machine.functions = &sim_functions,
         .clock = o->clock,
         .seed = o->seed,
-        .serial = o->serial.n ? keep(o->serial) : NULL,
-        .address = keep(o->address),
+        .serial = o->serial.n ? str_dup(o->serial) : NULL,
+        .address = str_dup(o->address),
         .dns_servers = keep_list(o->dns_servers, o->n_dns_servers),
         .n_dns_servers = o->n_dns_servers,
         .on_restart = o->on_restart,

@@ -111,9 +111,7 @@ static void set_words(char **words, struct str text)
         n--;
     if (n == 0)
         return;
-    *words = mem_alloc(n + 1);
-    memcpy(*words, text.p, n);
-    (*words)[n] = 0;
+    *words = str_dup(str_sub(text, 0, n));
 }
 
 void dpc_results_succeed(struct dpc_results *r, int64_t wall_us, struct str warning)

@@ -111,21 +111,8 @@ static struct json *rename_members(struct arena *a, const struct json *v, const 
 
 static bool is_zero(const struct json *v)
 {
-    switch ((enum json_type) v->type) {
-    case JSON_NULL:
-        return true;
-    case JSON_BOOL:
-        return !v->b;
-    case JSON_INT:
-        return v->i == 0;
-    case JSON_DOUBLE:
-        return v->d == 0;
-    case JSON_STRING:
-        return v->n == 0 || str_is(json_str(v), "0001-01-01T00:00:00Z") ||
-               str_is(json_str(v), "00000000-0000-0000-0000-000000000000");
-    default:
-        return v->n == 0;
-    }
+    return json_is_empty(v) || str_is(json_str(v), "0001-01-01T00:00:00Z") ||
+           str_is(json_str(v), "00000000-0000-0000-0000-000000000000");
 }
 
 /* What is zero and what is absent are one to Go: equal configurations become equal texts. */
@@ -219,17 +206,9 @@ static bool lacks_l3(const struct json *ports)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static char *owned(struct str s)
-{
-    char *z = mem_alloc(s.n + 1);
-    memcpy(z, s.n ? s.p : "", s.n);
-    z[s.n] = 0;
-    return z;
-}
-
 static char *owned_words(struct str s)
 {
-    return s.n > 0 && s.n <= DPC_MAX_WORDS_BYTES ? owned(s) : NULL;
+    return s.n > 0 && s.n <= DPC_MAX_WORDS_BYTES ? str_dup(s) : NULL;
 }
 
 static struct dpc_results read_results(const struct json *v)
@@ -257,8 +236,8 @@ static int read_dhcp(const struct json *port)
 static struct dpc_port read_port(const struct json *v, const struct dpc_defaults *or_else)
 {
     struct dpc_port p = {
-        .name = owned(json_get_str(v, STR("IfName"))),
-        .label = owned(json_get_str(v, STR("Logicallabel"))),
+        .name = str_dup(json_get_str(v, STR("IfName"))),
+        .label = str_dup(json_get_str(v, STR("Logicallabel"))),
         .is_management = json_get_bool(v, STR("IsMgmt"), false),
         .is_l3 = json_get_bool(v, STR("IsL3Port"), false),
         .has_invalid_config = json_get_bool(v, STR("InvalidConfig"), false),
@@ -338,7 +317,7 @@ int dpc_read(const struct json *from, const struct dpc_defaults *or_else, struct
         return -EINVAL;
     CLEANUP(dpc_freep) struct dpc *d = NEW(struct dpc);
     d->version = json_get_int(v, STR("Version"), 0) > 0 ? 1 : 0;
-    d->key = owned(key);
+    d->key = str_dup(key);
     if (!parse_time(v, STR("TimePriority"), &d->priority_us))
         d->priority_us = or_else->priority_us;
     const int64_t state = json_get_int(v, STR("State"), 0);

@@ -43,21 +43,13 @@ static struct status_place *find(struct nim_geo *g, struct str port, struct str 
     return NULL;
 }
 
-static char *owned(struct str s)
-{
-    char *z = mem_alloc(s.n + 1);
-    memcpy(z, s.n ? s.p : "", s.n);
-    z[s.n] = 0;
-    return z;
-}
-
 static void add(struct nim_geo *g, struct str port, struct str address)
 {
     if (g->n_places == MAX_PLACES || find(g, port, address))
         return;
     g->places = mem_realloc_array(g->places, g->n_places + 1, sizeof(g->places[0]));
     g->places[g->n_places++] =
-        (struct status_place){.port = owned(port), .address = owned(address)};
+        (struct status_place){.port = str_dup(port), .address = str_dup(address)};
 }
 
 static bool is_asked(const struct uplink_ports *ports, const struct uplink_port *p)
@@ -115,7 +107,7 @@ static bool keep(struct nim *m, struct status_place *p, const struct json *geo)
     if (str_eq(json_get_str(before, STR("ip")), json_get_str(geo, STR("ip"))))
         return false;
     mem_free(p->geo);
-    p->geo = owned(json_text(a, geo));
+    p->geo = str_dup(json_text(a, geo));
     p->found_us = m->node->clock->wall_us(m->node->clock);
     return true;
 }

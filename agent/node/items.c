@@ -44,15 +44,6 @@ struct items {
     size_t n_statuses;
 };
 
-static char *keep(struct str s)
-{
-    char *copy = mem_alloc(s.n + 1);
-    if (s.n)
-        memcpy(copy, s.p, s.n);
-    copy[s.n] = '\0';
-    return copy;
-}
-
 /* ---- values -------------------------------------------------------------------------------- */
 
 static void values_init(struct values *v)
@@ -96,7 +87,7 @@ static void set_value(struct values *v, const struct config_item *item, int64_t 
         return;
     }
     char *before = at->text;
-    at->text = str_is(text, item->text) ? NULL : keep(text);
+    at->text = str_is(text, item->text) ? NULL : str_dup(text);
     mem_free(before);
 }
 
@@ -122,14 +113,14 @@ static void set_agent(struct values *v, struct str agent, struct str setting, st
     struct agent_setting *at = find_agent(v, agent, setting);
     if (at) {
         mem_free(at->level);
-        at->level = keep(level);
+        at->level = str_dup(level);
         return;
     }
     if (v->n_agents >= MAX_AGENT_SETTINGS)
         return;
     v->agents = mem_realloc_array(v->agents, v->n_agents + 1, sizeof(*v->agents));
-    v->agents[v->n_agents++] =
-        (struct agent_setting){.agent = keep(agent), .setting = setting, .level = keep(level)};
+    v->agents[v->n_agents++] = (struct agent_setting){
+        .agent = str_dup(agent), .setting = setting, .level = str_dup(level)};
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -367,7 +358,7 @@ static struct status *add_status(struct items *i, struct str name)
         return NULL;
     i->statuses = mem_realloc_array(i->statuses, i->n_statuses + 1, sizeof(*i->statuses));
     struct status *s = &i->statuses[i->n_statuses++];
-    *s = (struct status){.name = keep(name)};
+    *s = (struct status){.name = str_dup(name)};
     return s;
 }
 
@@ -419,9 +410,9 @@ int items_set(struct items *i, struct str name, struct str value)
         item ? set_global(a, i, item, value, &reason) : set_of_agent(a, i, name, value, &reason);
     struct status *s = add_status(i, name);
     if (s && r < 0)
-        s->error = keep(arena_printf(a, "'%.*s': %.*s", STR_ARG(value), STR_ARG(reason)));
+        s->error = str_dup(arena_printf(a, "'%.*s': %.*s", STR_ARG(value), STR_ARG(reason)));
     if (s && r == -ENOENT)
-        s->value = keep(value);
+        s->value = str_dup(value);
     return r;
 }
 

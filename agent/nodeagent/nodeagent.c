@@ -186,9 +186,7 @@ static void begin(struct nodeagent *a, enum operation_kind kind, struct str why,
         return;
     log_warning("the device is to come to its end", LOG_STR("reason", why));
     mem_free(a->why);
-    a->why = mem_zalloc(why.n + 1);
-    if (why.n)
-        memcpy(a->why, why.p, why.n);
+    a->why = str_dup(why);
     a->boot = boot;
     a->are_halted = false;
     watch_applications(a);

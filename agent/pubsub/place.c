@@ -96,8 +96,7 @@ int pubsub_place_init(struct pubsub_place *place, const struct pubsub *ps,
     buf_printf(&id, "%.*s/%.*s/%.*s", STR_ARG(name->agent), STR_ARG(name->scope),
                STR_ARG(name->topic));
     place->id = buf_take(&id);
-    place->topic = mem_zalloc(name->topic.n + 1);
-    memcpy(place->topic, name->topic.p, name->topic.n);
+    place->topic = str_dup(name->topic);
     if (is_global) {
         place_global(place, ps, name);
         return 0;

@@ -79,6 +79,8 @@ static inline size_t json_count(const struct json *v)
 {
     return json_is(v, JSON_ARRAY) || json_is(v, JSON_OBJECT) ? v->n : 0;
 }
+/* What Go leaves out under `omitempty`: null, false, 0, and what has nothing in it. */
+bool json_is_empty(const struct json *v);
 /* Numbers compare by value (1 equals 1.0), objects without regard to order. */
 bool json_equal(const struct json *a, const struct json *b);
 /* Whether both would be written as the same text: numbers of one type, members in one order. */

@@ -152,6 +152,22 @@ static bool objects_equal(const struct json *a, const struct json *b)
     return true;
 }
 
+bool json_is_empty(const struct json *v)
+{
+    switch ((enum json_type) v->type) {
+    case JSON_NULL:
+        return true;
+    case JSON_BOOL:
+        return !v->b;
+    case JSON_INT:
+        return v->i == 0;
+    case JSON_DOUBLE:
+        return v->d == 0;
+    default:
+        return v->n == 0;
+    }
+}
+
 bool json_equal(const struct json *a, const struct json *b)
 {
     if (a == b)

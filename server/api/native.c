@@ -153,22 +153,6 @@ static int decode_format(struct decoder *d, const struct schema *s, struct json 
 
 /* ---- containers --------------------------------------------------------------------------- */
 
-static bool is_empty(const struct json *v)
-{
-    switch ((enum json_type) v->type) {
-    case JSON_NULL:
-        return true;
-    case JSON_BOOL:
-        return !v->b;
-    case JSON_INT:
-        return v->i == 0;
-    case JSON_DOUBLE:
-        return v->d == 0;
-    default:
-        return v->n == 0;
-    }
-}
-
 /* Go's idea of a missing value: null, or empty where the field is no pointer. A struct that is
  * there stays. */
 static bool is_absent(const struct schema *s, const struct json *v)
@@ -177,7 +161,7 @@ static bool is_absent(const struct schema *s, const struct json *v)
         return true;
     if (v->type == JSON_OBJECT && !s->additional_properties)
         return false;
-    return !s->nullable && is_empty(v);
+    return !s->nullable && json_is_empty(v);
 }
 
 /* What a missing value becomes, or NULL: it stays out. `default: null` means nothing to schemas,
@@ -186,7 +170,7 @@ static const struct json *default_of(const struct decoder *d, const struct schem
 {
     const struct json *value =
         s->default_value ? s->default_value : json_get(s->source, STR("default"));
-    return value && d->is_zero && !is_empty(value) ? NULL : value;
+    return value && d->is_zero && !json_is_empty(value) ? NULL : value;
 }
 
 static int decode_field(struct decoder *d, const struct schema *s, const struct json *v,

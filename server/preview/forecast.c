@@ -51,9 +51,7 @@ static void on_device(void *ctx, struct str key)
         k->capacity = MAX(k->capacity * 2, (size_t) 16);
         k->items = mem_realloc_array(k->items, k->capacity, sizeof(*k->items));
     }
-    char *copy = mem_alloc(key.n + 1);
-    memcpy(copy, key.p, key.n);
-    k->items[k->n++] = str_range(copy, key.n);
+    k->items[k->n++] = str_range(str_dup(key), key.n);
 }
 
 static bool has_key(const struct keys *k, struct str key)

@@ -202,8 +202,6 @@ void subject_set_fact(struct reports *r, struct subject *s, const struct fact *f
     mem_free(s->message);
     s->message = NULL;
     s->is_untold = is_error;
-    if (is_error) {
-        s->message = mem_zalloc(f->message.n + 1);
-        memcpy(s->message, f->message.p, f->message.n);
-    }
+    if (is_error)
+        s->message = str_dup(f->message);
 }

@@ -94,7 +94,7 @@ void workload_index_doubt(struct workload_index *ix, struct str owner_uid, struc
         is_there |= str_is(name, o->doubts[i]);
     if (o && !is_there) {
         o->doubts = mem_realloc_array(o->doubts, o->n_doubts + 1, sizeof(char *));
-        o->doubts[o->n_doubts++] = index_copy(name);
+        o->doubts[o->n_doubts++] = str_dup(name);
     }
     (void) pthread_mutex_unlock(&ix->lock);
 }

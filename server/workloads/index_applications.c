@@ -103,7 +103,7 @@ static void set_facts(struct app *app, const struct facts *f)
     labels_free(app->labels);
     mem_free(app->revision);
     app->labels = labels_pack(f->labels);
-    app->revision = index_copy(f->revision);
+    app->revision = str_dup(f->revision);
     app->created_us = f->created_us;
     app->deleted_us = f->deleted_us;
     app->ready_since_us = f->ready_since_us;
@@ -134,8 +134,8 @@ static struct app *new_app(struct workload_index *ix, const struct json *object)
 {
     const struct json *meta = json_get(object, STR("metadata"));
     struct app *app = NEW(struct app);
-    app->uid = index_copy(json_get_str(meta, STR("uid")));
-    app->name = index_copy(json_get_str(meta, STR("name")));
+    app->uid = str_dup(json_get_str(meta, STR("uid")));
+    app->name = str_dup(json_get_str(meta, STR("name")));
     app->space = index_space(ix, json_get_str(meta, STR("namespace")));
     list_init(&app->link);
     list_init(&app->device_link);

@@ -80,7 +80,6 @@ struct workload_index {
 
 /* ---- index_records.c ----------------------------------------------------------------------- */
 
-char *index_copy(struct str s);
 struct space *index_space(struct workload_index *ix, struct str name);
 void index_space_drop(struct workload_index *ix, struct space *s);
 struct owner *index_owner(struct workload_index *ix, struct str uid);

@@ -35,7 +35,7 @@ static bool read_selector(struct owner *o, struct arena *a, const struct json *o
         return false;
     mem_free(o->selector_text);
     arena_free(o->arena);
-    o->selector_text = index_copy(text);
+    o->selector_text = str_dup(text);
     o->arena = arena_new();
     o->selector = (struct selector){0};
     const struct json *kept = json_parse_quick(o->arena, text);
@@ -53,7 +53,7 @@ static void meet(struct workload_index *ix, struct owner *o, enum workload_kind 
     buf_printf(&key, "%s/%.*s/%.*s", workload_kinds[kind].kind, STR_ARG(e->namespace),
                STR_ARG(e->name));
     o->key = buf_take(&key);
-    o->name = index_copy(e->name);
+    o->name = str_dup(e->name);
     o->space = index_space(ix, e->namespace);
     list_append(&o->space->owners, &o->link);
 }

@@ -10,15 +10,6 @@
 #define WAKE_PER_MS 10
 #define WAKE_MAX_MS 1000
 
-char *index_copy(struct str s)
-{
-    char *copy = mem_alloc(s.n + 1);
-    if (s.n)
-        memcpy(copy, s.p, s.n);
-    copy[s.n] = '\0';
-    return copy;
-}
-
 void index_wake(struct workload_index *ix, const struct owner *o)
 {
     if (o && o->is_known)
@@ -33,7 +24,7 @@ struct space *index_space(struct workload_index *ix, struct str name)
     struct space *s = map_get(&ix->spaces, name);
     if (!s) {
         s = NEW(struct space);
-        s->name = index_copy(name);
+        s->name = str_dup(name);
         list_init(&s->owners);
         list_init(&s->devices);
         list_init(&s->orphans);
@@ -60,7 +51,7 @@ struct owner *index_owner(struct workload_index *ix, struct str uid)
     if (o)
         return o;
     o = NEW(struct owner);
-    o->uid = index_copy(uid);
+    o->uid = str_dup(uid);
     list_init(&o->link);
     list_init(&o->applications);
     list_init(&o->candidates);

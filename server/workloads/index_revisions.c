@@ -35,10 +35,10 @@ static void put(struct workload_index *ix, struct arena *a, const struct json *o
     }
     if (!r) {
         r = NEW(struct revision);
-        r->uid = index_copy(json_get_str(meta, STR("uid")));
-        r->name = index_copy(json_get_str(meta, STR("name")));
+        r->uid = str_dup(json_get_str(meta, STR("uid")));
+        r->name = str_dup(json_get_str(meta, STR("name")));
         r->hash =
-            index_copy(json_get_str(json_get(meta, STR("labels")), STR(WORKLOAD_LABEL_REVISION)));
+            str_dup(json_get_str(json_get(meta, STR("labels")), STR(WORKLOAD_LABEL_REVISION)));
         r->owner = index_owner(ix, owner_uid);
         list_append(&r->owner->revisions, &r->link);
         (void) map_put(&ix->revisions, str_of(r->uid), r);

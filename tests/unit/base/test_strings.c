@@ -16,6 +16,20 @@ TEST(compare_orders_by_bytes_then_length)
     assert_true(str_cmp(STR("a-b"), STR("a/b")) < 0);
 }
 
+TEST(a_copy_is_of_its_own_and_ends_with_a_nul)
+{
+    static const struct {
+        struct str s;
+        const char *copy;
+    } cases[] = {{{"abc", 2}, "ab"}, {{"", 0}, ""}, {{NULL, 0}, ""}};
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        char *copy = str_dup(cases[i].s);
+        assert_string_equal(copy, cases[i].copy);
+        assert_ptr_not_equal(copy, cases[i].s.p);
+        free(copy);
+    }
+}
+
 TEST(split_gives_every_part_but_none_behind_a_last_separator)
 {
     static const struct {

@@ -10,6 +10,21 @@ static struct json *parse(struct arena *a, const char *text)
     return v;
 }
 
+TEST(empty_is_what_go_leaves_out)
+{
+    static const struct {
+        const char *text;
+        bool is_empty;
+    } cases[] = {{"null", true},         {"false", true}, {"0", true},      {"0.0", true},
+                 {"\"\"", true},         {"[]", true},    {"{}", true},     {"true", false},
+                 {"-1", false},          {"0.5", false},  {"\" \"", false}, {"[0]", false},
+                 {"{\"a\":null}", false}};
+    ARENA_AUTO a = arena_new();
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+        assert_int_equal(json_is_empty(json_parse_quick(a, str_of(cases[i].text))),
+                         cases[i].is_empty);
+}
+
 TEST(a_value_is_sixteen_bytes)
 {
     assert_int_equal(sizeof(struct json), 16);
