@@ -53,8 +53,8 @@ TEST(a_machine_is_made_of_what_was_asked_for_and_of_nothing_else)
         "-uuid 11111111-1111-4111-8111-111111111111",
         "-accel kvm -cpu host",
         "-m 65M -smp 2",
-        "{\"driver\":\"qcow2\",\"node-name\":\"disk0\",\"read-only\":false,\"file\":{\"driver\":"
-        "\"file\",\"filename\":\"/v/a,readonly=off/disk.qcow2\"}}",
+        "{\"driver\":\"qcow2\",\"node-name\":\"disk0\",\"read-only\":false,\"file\":",
+        "\"file\":{\"driver\":\"file\",\"filename\":\"/v/a,readonly=off/disk.qcow2\"}}",
         "\"node-name\":\"disk1\",\"read-only\":true",
         "\"filename\":\"/v/\\\"b/disk.raw\"",
         "-device virtio-blk-pci,drive=disk0,bootindex=1",
