@@ -9,6 +9,7 @@
 
 #define PLAN_MAX_WORDS 16
 #define PLAN_PREFIX_BYTES 7 /* with its NUL */
+#define PLAN_OWN_BYTES 7    /* of a bridge's name, behind the prefix */
 
 struct plan_step {
     const char *words[PLAN_MAX_WORDS + 1]; /* NULL at the end */

@@ -5,9 +5,11 @@
 #include <errno.h>
 
 #include "apps/apps_internal.h"
+#include "apps/network_plan.h"
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/log.h"
+#include "machine/machine.h"
 
 #define MAX_PORTS 32
 #define MAX_RESOLVERS 3 /* more are not looked at, says resolv.conf(5) */
@@ -228,6 +230,34 @@ static struct str find_fault(struct arena *arena, const struct apps *a, const st
     return STR_NONE;
 }
 
+/* An interface of the same machine that has an address of the subnet, as another agent's bridge
+ * may: whose packets they are nobody could tell. Our own are told apart elsewhere, and swept. */
+static struct str find_taken(struct arena *arena, const struct apps *a, const struct network *n)
+{
+    struct apps_network *w = a->options.network;
+    struct machine *machine = a->node->machine;
+    struct machine_interface *list = NULL;
+    size_t n_list = 0;
+    char bridge[NETWORK_NAME_BYTES];
+    w->functions->bridge_name(w, str_of(n->id), bridge);
+    const struct str ours = str_sub(str_of(bridge), 0, strlen(bridge) - PLAN_OWN_BYTES);
+    if (!n->subnet.prefix_bits ||
+        machine->functions->interfaces(machine, arena, &list, &n_list) < 0)
+        return STR_NONE;
+    for (size_t i = 0; i < n_list; i++)
+        for (size_t k = 0; k < list[i].n_addresses; k++) {
+            const struct str text = list[i].addresses[k].text;
+            const uint32_t address = read_ipv4(arena, text);
+            if (address && (address & mask_of(n->subnet.prefix_bits)) == n->subnet.address &&
+                !str_starts_with(list[i].name, ours))
+                return arena_printf(arena,
+                                    "its subnet has the address %.*s, which interface %.*s of this "
+                                    "machine has: choose another subnet",
+                                    STR_ARG(text), STR_ARG(list[i].name));
+        }
+    return STR_NONE;
+}
+
 /* ---- carrying it out ----------------------------------------------------------------------- */
 
 bool network_is_ready(const struct apps *a, const struct network *n)
@@ -323,6 +353,11 @@ void network_reconcile(struct apps *a, struct network *n)
     if (n->asked == asked && (!is_failed || !trouble_is_due(&n->trouble, a)))
         return;
     n->asked = asked;
+    const struct str taken = find_taken(arena, a, n);
+    if (taken.p) {
+        network_on_instance(a, str_of(n->id), taken);
+        return;
+    }
     trouble_set(&n->trouble, a, STR_NONE);
     make(a, n, &ports);
 }

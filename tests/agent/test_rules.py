@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access rules by host name, and rate limits, of real applications in network namespaces. Needs root, nftables and crun."""
+"""Access rules by host name, rate limits, and subnets of two agents, with real applications in network namespaces. Needs root, nftables and
+crun."""
 import contextlib
 import http.server
 import threading
@@ -7,7 +8,7 @@ import types
 
 from netns import inside, run
 from seth import wait_until
-from test_apps import OUTSIDE, RUNNING, SECONDS, Device
+from test_apps import OUTSIDE, RUNNING, SECONDS, Agent, Device
 from test_controllerconn import Dns, Net
 
 GOOD, BAD, EVIL = ("192.0.2.51", "192.0.2.52", "192.0.2.53")
@@ -89,3 +90,29 @@ def test_limits_let_only_so_many_packets_pass():
         a.until(lambda: a.states(app).count(RUNNING) == 2, "no restart")
         wait_count(d, a, app, "asked", 2)
         assert len(d.dns.queries) - before >= 10, d.dns.queries
+
+
+# ---- neighbours
+
+def test_of_two_agents_in_one_namespace_the_second_needs_another_subnet():
+    script = "echo up; exec sleep 1000"
+    with Device() as first, Device() as second:
+        a, second.home_of_its_own, second.home = first.agent(), second.home, first.home
+        b = Agent(second)
+        second.agents.append(b)
+        for device, agent in ((first, a), (second, b)):
+            device.introduce(agent)
+        first.publish_network(a)
+        a.until(lambda: (s := a.status(first.network, "NetworkInstanceStatus")) and s["Activated"], "the first network")
+        second.publish_network(b)
+        status = b.until(lambda: (s := b.status(second.network, "NetworkInstanceStatus")) and s["Error"] and s, "the second to be refused")
+        assert "10.77.0.1" in status["Error"] and "choose another subnet" in status["Error"] and not status["Activated"], status
+        assert second.links() == [], second.links()
+        # With another one both have their applications.
+        second.publish_network(b, Subnet={"IP": "10.78.0.0", "Mask": "////AA=="}, Gateway="10.78.0.1", DhcpRange={"Start": "10.78.0.2", "End": "10.78.0.254"})
+        apps = [device.deploy(agent, f"app{n}", script) for n, (device, agent) in enumerate(((first, a), (second, b)))]
+        a.state(apps[0], RUNNING)
+        b.state(apps[1], RUNNING)
+        a.end()
+        b.end()
+        second.home = second.home_of_its_own
