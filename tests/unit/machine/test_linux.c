@@ -223,6 +223,7 @@ TEST(what_it_was_not_allowed_is_refused)
     begin(&w);
     struct machine_port p = {.interface = STR("lo"), .dhcp = MACHINE_DHCP};
     assert_int_equal(w.machine->functions->apply_port(w.machine, &p), -EPERM);
+    assert_int_equal(w.machine->functions->apply_links(w.machine, NULL, 0, NULL), -EPERM);
     assert_int_equal(w.machine->functions->set_hostname(w.machine, STR("x")), -EPERM);
     assert_int_equal(w.machine->functions->restart(w.machine, MACHINE_REBOOT, STR("x")), -EPERM);
     end(&w);

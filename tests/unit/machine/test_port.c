@@ -241,3 +241,52 @@ TEST(changes_of_addresses_and_resolvers_are_told)
     assert_int_equal(i.n_dns_servers, 1);
     end(&w);
 }
+
+/* ---- links over others, on whatever kernel: what it may lack is tested by
+ * tests/agent/test_vlan.py */
+
+static int apply(struct world *w, struct machine_link link)
+{
+    int result = 1;
+    assert_int_equal(w->machine->functions->apply_links(w->machine, &link, 1, &result), 0);
+    return result;
+}
+
+TEST(a_link_that_makes_no_sense_is_refused)
+{
+    struct world w;
+    begin(&w);
+    const struct machine_link vlan = {
+        .name = STR("lan5"), .kind = MACHINE_VLAN, .parent = STR("eth5"), .vlan_id = 5};
+    struct machine_link bad = vlan;
+    bad.vlan_id = 4095;
+    assert_int_equal(apply(&w, bad), -EINVAL);
+    bad = vlan;
+    bad.parent = STR("nobody");
+    assert_int_equal(apply(&w, bad), -ENODEV);
+    bad = vlan;
+    bad.name = STR("a-name-too-long-for-it");
+    assert_int_equal(apply(&w, bad), -EINVAL);
+    bad = (struct machine_link){
+        .name = STR("bo"), .kind = MACHINE_BOND, .mode = (enum machine_bond_mode) 7};
+    assert_int_equal(apply(&w, bad), -EINVAL);
+    end(&w);
+}
+
+TEST(links_of_others_stay_as_they_are)
+{
+    struct world w;
+    begin(&w);
+    run("ip link add taken type bridge");
+    const struct machine_link vlan = {
+        .name = STR("taken"), .kind = MACHINE_VLAN, .parent = STR("eth5"), .vlan_id = 5};
+    assert_int_equal(apply(&w, vlan), -EEXIST);
+    assert_int_equal(w.machine->functions->apply_links(w.machine, NULL, 0, NULL), 0);
+    ARENA_AUTO a = arena_new();
+    assert_false(interface_of(&w, a, "taken").is_made);
+    /* Not even with our mark, if it is of a kind that we never make. */
+    run("ip link set taken alias 'seth-agent 0123456789abcdef'");
+    assert_int_equal(w.machine->functions->apply_links(w.machine, NULL, 0, NULL), 0);
+    assert_true(interface_of(&w, a, "taken").is_made);
+    end(&w);
+}

@@ -69,6 +69,7 @@ TEST(has_one_port_with_the_address_it_was_given)
     assert_int_equal(list[0].mac[0] & 3, 2);
     struct machine_port port = {.interface = STR("eth0"), .dhcp = MACHINE_DHCP};
     assert_int_equal(m->functions->apply_port(m, &port), -EPERM);
+    assert_int_equal(m->functions->apply_links(m, NULL, 0, NULL), -EPERM);
     port.interface = STR("eth1");
     assert_int_equal(m->functions->apply_port(m, &port), -ENODEV);
     machine_free(m);
