@@ -106,6 +106,11 @@ static bool is_known_content(struct apps *a, struct str key)
     return content_find(a, key) != NULL;
 }
 
+static bool is_known_blob(struct apps *a, struct str key)
+{
+    return content_has_blob(a, key);
+}
+
 static bool is_known_network(struct apps *a, struct str key)
 {
     return network_find(a, key) != NULL;
@@ -152,15 +157,11 @@ static void sweep(struct apps *a)
         enum apps_out out;
         bool (*is_known)(struct apps *a, struct str key);
     } topics[] = {
-        {OUT_APP, is_known_app},
-        {OUT_APP_NETWORK_CONFIG, is_known_app},
-        {OUT_DOMAIN, is_known_app},
-        {OUT_DOMAIN_METRIC, is_known_domain},
-        {OUT_APP_NETWORK, is_known_app},
-        {OUT_VOLUME, is_known_volume},
-        {OUT_CONTENT, is_known_content},
-        {OUT_NETWORK, is_known_network},
-        {OUT_NETWORK_METRIC, is_known_network},
+        {OUT_APP, is_known_app},         {OUT_APP_NETWORK_CONFIG, is_known_app},
+        {OUT_DOMAIN, is_known_app},      {OUT_DOMAIN_METRIC, is_known_domain},
+        {OUT_APP_NETWORK, is_known_app}, {OUT_VOLUME, is_known_volume},
+        {OUT_CONTENT, is_known_content}, {OUT_BLOB, is_known_blob},
+        {OUT_NETWORK, is_known_network}, {OUT_NETWORK_METRIC, is_known_network},
     };
     if (a->is_swept || !a->has_config)
         return;

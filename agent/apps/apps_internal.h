@@ -69,7 +69,8 @@ enum apps_in {
     IN_DATASTORE,
     IN_NETWORK,
     IN_AGENT,
-    IN_PORTS, /* only with a network */
+    IN_PORTS, /* not of a simulated device without networks */
+    IN_IO,    /* not of a simulated device */
     N_IN,
 };
 enum apps_out {
@@ -78,11 +79,13 @@ enum apps_out {
     OUT_APP_NETWORK_CONFIG,
     OUT_CONTENT,
     OUT_VOLUME,
+    OUT_BLOB,
     OUT_DOWNLOAD,
     OUT_APP_DISK,
     OUT_DOMAIN,
     OUT_DOMAIN_METRIC,
     OUT_HOST_MEMORY,
+    OUT_ADAPTERS,
     OUT_NETWORK,
     OUT_APP_NETWORK,
     OUT_NETWORK_METRIC,
@@ -101,6 +104,7 @@ struct trouble {
 struct content {
     struct list link;
     char *id;
+    char *sha; /* hex, of what its blobs hang on; NULL: not known before it is there */
     bool is_configured;
     int format;
     uint64_t asked; /* hash of what the configuration says of it; 0: not known */
@@ -273,6 +277,8 @@ void content_configure(struct apps *a, struct str id, const struct json *config)
 void content_changed(struct apps *a, const struct runtime_status *s);
 void content_reconcile(struct apps *a, struct content *c);
 struct content *content_find(const struct apps *a, struct str id);
+/* Some content hangs on it. */
+bool content_has_blob(const struct apps *a, struct str sha);
 void content_free(struct content *c);
 
 void volume_configure(struct apps *a, struct str key, const struct json *config);
@@ -309,6 +315,10 @@ enum sw_state application_sw_state(const struct application *p);
 void application_free(struct application *p);
 /* What is wrong with it, of all that may be; NULL: nothing. */
 const struct trouble *application_trouble(const struct application *p);
+
+/* ---- assignable.c -------------------------------------------------------------------------- */
+
+void assignable_publish(struct apps *a);
 
 /* ---- record.c: what must outlive the agent ------------------------------------------------- */
 

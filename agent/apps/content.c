@@ -34,6 +34,7 @@ void content_free(struct content *c)
     list_remove(&c->link);
     trouble_done(&c->trouble);
     mem_free(c->id);
+    mem_free(c->sha);
     mem_free(c);
 }
 
@@ -42,6 +43,86 @@ static uint64_t hash_config(const struct json *config)
     uint64_t h = apps_hash(APPS_HASH, json_get_str(config, STR("RelativeURL")));
     h = apps_hash(h, json_get_str(config, STR("ContentSha256")));
     return apps_hash_int(h, (uint64_t) json_get_int(config, STR("Format"), 0));
+}
+
+/* ---- its blob ------------------------------------------------------------------------------ */
+
+/* Several contents may hang on one. */
+static int64_t count_blob(const struct apps *a, const struct content *c)
+{
+    int64_t n = 0;
+    LIST_FOR_EACH (&a->contents, item) {
+        const struct content *other = CONTAINER_OF(item, struct content, link);
+        n += other->sha && strcmp(other->sha, c->sha) == 0;
+    }
+    return n;
+}
+
+static void forget_blob(struct apps *a, struct content *c)
+{
+    if (c->sha && count_blob(a, c) == 1)
+        topics_unpublish(a, OUT_BLOB, str_of(c->sha));
+    /* Those that share it tell that they are fewer. */
+    LIST_FOR_EACH (&a->contents, item) {
+        struct content *other = CONTAINER_OF(item, struct content, link);
+        if (other == c || !c->sha || !other->sha || strcmp(other->sha, c->sha) != 0)
+            continue;
+        other->published = 0;
+        apps_reconcile_soon(a);
+    }
+    mem_free(c->sha);
+    c->sha = NULL;
+}
+
+static void set_blob(struct apps *a, struct content *c, struct str sha)
+{
+    if (c->sha && str_is(sha, c->sha))
+        return;
+    forget_blob(a, c);
+    c->sha = sha.n ? str_dup(sha) : NULL;
+}
+
+bool content_has_blob(const struct apps *a, struct str sha)
+{
+    LIST_FOR_EACH (&a->contents, item) {
+        const struct content *c = CONTAINER_OF(item, struct content, link);
+        if (c->sha && str_is(sha, c->sha))
+            return true;
+    }
+    return false;
+}
+
+/* What everything else of the content hangs on: the others are the runtime's own affair. */
+static void publish_blob(struct apps *a, const struct content *c, const struct json *config)
+{
+    ARENA_AUTO arena = arena_new_with(1024);
+    const bool is_there = c->state == RUNTIME_DELIVERED;
+    const int64_t size = json_get_int(config, STR("MaxDownloadSize"), 0);
+    struct json o = json_object();
+    put_copy(arena, &o, config, "DatastoreIDList");
+    put_copy(arena, &o, config, "RelativeURL");
+    put_str(arena, &o, "Sha256", str_of(c->sha));
+    put_int(arena, &o, "Size", size);
+    put_int(arena, &o, "State", c->state ? sw_state_of(c->state) : SW_INITIAL);
+    put_int(arena, &o, "TotalSize", size);
+    put_int(arena, &o, "CurrentSize", is_there ? size : size / 100 * c->percent);
+    put_int(arena, &o, "Progress", is_there ? 100 : c->percent);
+    put_int(arena, &o, "RefCount", count_blob(a, c));
+    put_time(arena, &o, "CreateTime", c->created_us);
+    put_time(arena, &o, "LastRefCountChangeTime", c->created_us);
+    put_bool(arena, &o, "HasDownloaderRef", !is_there);
+    put_bool(arena, &o, "HasVerifierRef", is_there);
+    put_trouble(arena, &o, &c->trouble, "types.DownloaderStatus");
+    topics_publish(a, OUT_BLOB, str_of(c->sha), &o);
+}
+
+static struct json blob_list(struct arena *arena, const struct content *c)
+{
+    struct json list = json_array();
+    if (!c->sha)
+        return json_null();
+    (void) json_push(arena, &list, json_string(str_of(c->sha)));
+    return list;
 }
 
 void content_configure(struct apps *a, struct str id, const struct json *config)
@@ -55,6 +136,7 @@ void content_configure(struct apps *a, struct str id, const struct json *config)
     if (!c)
         c = content_new(a, id);
     c->is_configured = true;
+    set_blob(a, c, json_get_str(config, STR("ContentSha256")));
     c->format = (int) json_get_int(config, STR("Format"), 0);
     c->asked = hash_config(config);
     c->published = 0;
@@ -294,11 +376,13 @@ static void publish(struct apps *a, struct content *c)
     put_int(arena, &o, "TotalSize", size);
     put_int(arena, &o, "CurrentSize", is_there ? size : size / 100 * c->percent);
     put_time(arena, &o, "CreateTime", c->created_us);
-    put(arena, &o, "Blobs", json_null());
+    put(arena, &o, "Blobs", blob_list(arena, c));
     put_trouble(arena, &o, &c->trouble, "types.DownloaderStatus");
     topics_publish(a, OUT_CONTENT, str_of(c->id), &o);
     if (!a->node->is_simulated)
         publish_download(a, c, config);
+    if (!a->node->is_simulated && c->sha)
+        publish_blob(a, c, config);
     c->published = 1;
 }
 
@@ -308,6 +392,7 @@ static void forget(struct apps *a, struct content *c)
     if (c->state == RUNTIME_INVALID) {
         topics_unpublish(a, OUT_CONTENT, str_of(c->id));
         topics_unpublish(a, OUT_DOWNLOAD, str_of(c->id));
+        forget_blob(a, c);
         record_save_content(a, str_of(c->id), 0);
         content_free(c);
         return;

@@ -20,6 +20,7 @@ static const struct {
     [IN_NETWORK]   = {"zedagent", "NetworkInstanceConfig", network_configure},
     [IN_AGENT]     = {"zedagent", "ZedAgentStatus", NULL},
     [IN_PORTS]     = {"nim",      "DeviceNetworkStatus", NULL},
+    [IN_IO]        = {"zedagent", "PhysicalIOAdapterList", NULL},
 };
 
 static const struct {
@@ -31,11 +32,13 @@ static const struct {
     [OUT_APP_NETWORK_CONFIG] = {"zedmanager", "AppNetworkConfig", true},
     [OUT_CONTENT]            = {"volumemgr",  "ContentTreeStatus", false},
     [OUT_VOLUME]             = {"volumemgr",  "VolumeStatus", false},
+    [OUT_BLOB]               = {"volumemgr",  "BlobStatus", true},
     [OUT_DOWNLOAD]           = {"downloader", "DownloaderStatus", true},
     [OUT_APP_DISK]           = {"volumemgr",  "AppDiskMetric", false},
     [OUT_DOMAIN]             = {"domainmgr",  "DomainStatus", true},
     [OUT_DOMAIN_METRIC]      = {"domainmgr",  "DomainMetric", false},
     [OUT_HOST_MEMORY]        = {"domainmgr",  "HostMemory", false},
+    [OUT_ADAPTERS]           = {"domainmgr",  "AssignableAdapters", true},
     [OUT_NETWORK]            = {"zedrouter",  "NetworkInstanceStatus", false},
     [OUT_APP_NETWORK]        = {"zedrouter",  "AppNetworkStatus", false},
     [OUT_NETWORK_METRIC]     = {"zedrouter",  "NetworkInstanceMetrics", false},
@@ -75,6 +78,8 @@ static void on_value(void *arg, struct str key, const struct json *value)
         ins[in->which].configure(in->apps, key, value);
     else if (in->which == IN_AGENT)
         take_agent(in->apps, value);
+    else if (in->which == IN_IO || in->which == IN_PORTS)
+        assignable_publish(in->apps);
     apps_reconcile_soon(in->apps);
 }
 
@@ -168,13 +173,20 @@ void topics_keep(struct apps *a, enum apps_out which,
         topics_unpublish(a, which, gone[i]);
 }
 
+static bool is_read(const struct apps *a, int which)
+{
+    if (which == IN_IO)
+        return !a->node->is_simulated;
+    return which != IN_PORTS || a->options.network || !a->node->is_simulated;
+}
+
 int apps_topics_open(struct apps *a)
 {
     int r = 0;
     for (int i = 0; r >= 0 && i < N_OUT && !a->node->is_simulated; i++)
         r = open_out(a, (enum apps_out) i);
     for (int i = 0; r >= 0 && i < N_IN; i++)
-        if (i != IN_PORTS || a->options.network)
+        if (is_read(a, i))
             r = subscribe(a, (enum apps_in) i);
     return r;
 }

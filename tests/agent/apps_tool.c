@@ -34,6 +34,8 @@ static const struct pubsub_name told[] = {
     {.agent = {"volumemgr", 9}, .topic = {"VolumeStatus", 12}},
     {.agent = {"volumemgr", 9}, .topic = {"ContentTreeStatus", 17}},
     {.agent = {"volumemgr", 9}, .topic = {"AppDiskMetric", 13}},
+    {.agent = {"volumemgr", 9}, .topic = {"BlobStatus", 10}},
+    {.agent = {"domainmgr", 9}, .topic = {"AssignableAdapters", 18}},
     {.agent = {"domainmgr", 9}, .topic = {"DomainMetric", 12}},
     {.agent = {"zedrouter", 9}, .topic = {"NetworkMetrics", 14}},
 };
@@ -191,7 +193,7 @@ static void open_topics(struct tool *t)
         {"zedagent", "NetworkInstanceConfig"}, {"zedagent", "ZedAgentStatus"},
         {"zedagent", "EdgeNodeInfo"},          {"zedagent", "ControllerCert"},
         {"zedagent", "ConfigItemValueMap"},    {"tpmmgr", "EdgeNodeCert"},
-        {"nim", "DeviceNetworkStatus"},
+        {"nim", "DeviceNetworkStatus"},        {"zedagent", "PhysicalIOAdapterList"},
     };
     for (size_t i = 0; i < N_ELEMENTS(names); i++)
         (void) topic(t, str_of(names[i][0]), str_of(names[i][1]));

@@ -399,6 +399,24 @@ def test_one_that_ends_by_itself_is_told_and_started_again():
         a.end()
 
 
+def test_adapters_that_could_be_assigned():
+    with Device() as d:
+        a = d.agent()
+        d.introduce(a)
+        address = {"Ifname": "", "PciLong": "", "Irq": "", "Ioports": "", "Serial": "", "UsbAddr": "", "UsbProduct": ""}
+        a.publish("PhysicalIOAdapterList", "zedagent", {"Initialized": True, "AdapterList": [
+            {"Ptype": 1, "Phylabel": "first", "Logicallabel": "shopfloor", "Assigngrp": "eth", "Usage": 1, "Phyaddr": {**address, "Ifname": "eth0", "PciLong": "0000:01:00.0"}},
+            {"Ptype": 1, "Phylabel": "eth7", "Logicallabel": "", "Assigngrp": "", "Usage": 0, "Phyaddr": address},
+            {"Ptype": 3, "Phylabel": "COM1", "Logicallabel": "COM1", "Assigngrp": "com", "Usage": 0, "Phyaddr": {**address, "Serial": "/dev/ttyS0"}}]})
+        value = a.until(lambda: (v := a.values.get(("AssignableAdapters", "global"))) and v["IoBundleList"][0]["IsPort"] and v, "no adapters")
+        first, second, third = value["IoBundleList"]
+        mac = json.loads(run("ip", "-n", d.home, "-j", "link", "show", "eth0"))[0]["address"]
+        assert value["Initialized"] and (first["Ifname"], first["MacAddr"], first["AssignmentGroup"], first["PciLong"]) == ("eth0", mac, "eth", "0000:01:00.0")
+        assert (second["Ifname"], second["IsPort"], second["MacAddr"]) == ("eth7", False, "")
+        assert (third["Type"], third["Serial"], third["Ifname"]) == (3, "/dev/ttyS0", "") and not any(b["IsPCIBack"] for b in value["IoBundleList"])
+        a.end()
+
+
 def test_an_image_comes_from_a_web_server():
     image = image_of("echo from the web; exec sleep 1000")
     tar = tar_of(list(image.files().items()))
@@ -416,8 +434,20 @@ def test_an_image_comes_from_a_web_server():
                    "ContentSha256": "0" * 64, "DisplayName": "web"}
         a.publish("ContentTreeConfig", content["ContentID"], content)
         a.until(lambda: (s := a.status(app)) and "its content is not sha256:000" in s["Error"], "it is taken whatever it is")
-        a.publish("ContentTreeConfig", content["ContentID"], content | {"ContentSha256": hashlib.sha256(tar).hexdigest()})
+        a.until(lambda: (b := a.values.get(("BlobStatus", "0" * 64))) and "its content is not" in b["Error"], "the blob has no error")
+        sha = hashlib.sha256(tar).hexdigest()
+        a.publish("ContentTreeConfig", content["ContentID"], content | {"ContentSha256": sha})
         a.until(lambda: a.status(app)["State"] == RUNNING, "it does not run")
         d.wait_line(a, app, "from the web")
+        a.gone("BlobStatus", "0" * 64)
+        blob = a.until(lambda: (b := a.values.get(("BlobStatus", sha))) and b["Progress"] == 100 and b, "no blob")
+        assert (blob["Sha256"], blob["RefCount"], blob["Error"]) == (sha, 1, "") and blob["State"] == a.values["ContentTreeStatus", content["ContentID"]]["State"]
+        assert a.values["ContentTreeStatus", content["ContentID"]]["Blobs"] == [sha]
+        # Another content that hangs on the same one is counted, until it goes.
+        other = uuid_of("another")
+        a.publish("ContentTreeConfig", other, content | {"ContentID": other, "ContentSha256": sha})
+        a.until(lambda: a.values["BlobStatus", sha]["RefCount"] == 2, "it is not counted")
+        a.publish("ContentTreeConfig", other, None)
+        a.until(lambda: a.values["BlobStatus", sha]["RefCount"] == 1, "it is still counted")
         server.shutdown()
         a.end()
