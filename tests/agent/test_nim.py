@@ -520,7 +520,7 @@ def test_a_controller_that_refuses_is_a_controller_that_is_there(server):
         w.relay.close()
         w.start()
         w.wait_state(REMOTE_WAIT, "override")
-        w.wait(lambda: "connect" in w.list()["PortConfigList"][0]["LastWarning"], "the warning")
+        w.wait(lambda: "refused" in w.list()["PortConfigList"][0]["LastWarning"].lower(), "the warning")
         first = w.list()["PortConfigList"][0]
         assert "LastError" not in first and when(first["LastSucceeded"]) > when(first["LastFailed"]), first
 
