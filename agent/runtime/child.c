@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "runtime/landlock.h"
 
 #define POLL_MS 100 /* how soon a cancelled child is noticed */
 #define CANNOT_RUN 127
@@ -212,7 +213,8 @@ static _Noreturn void become_beside(const struct child_start *c, int control_fd)
     int nothing = open("/dev/null", O_RDONLY);
     int e = 0;
     if (!enter(c) || dup2(nothing, 0) < 0 || dup2(c->out_fd, 1) < 0 || dup2(c->err_fd, 2) < 0 ||
-        !place_fds(c, &control_fd) || !drop_privileges())
+        !place_fds(c, &control_fd) || !drop_privileges() ||
+        (c->files_fd >= 0 && landlock_enter(c->files_fd) < 0))
         e = errno;
     if (read(control_fd, &go, 1) != 1)
         _exit(CANNOT_RUN);

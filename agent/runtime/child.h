@@ -34,6 +34,7 @@ struct child_start {
     const int *cgroup_fds; /* of cgroup.procs files that it enters */
     size_t n_cgroup_fds;
     int network_fd; /* of the network namespace that it enters; -1: ours */
+    int files_fd;   /* of landlock_make(): the files it may open; -1: as we may */
     bool is_alone;  /* in a network namespace of its own, without anything in it */
 };
 struct child_started {

@@ -21,6 +21,7 @@
 #include "runtime/child.h"
 #include "runtime/diskfile.h"
 #include "runtime/drive.h"
+#include "runtime/landlock.h"
 #include "runtime/process_internal.h"
 #include "runtime/qemu_command.h"
 #include "runtime/qmp.h"
@@ -346,6 +347,36 @@ static int make_cgroup(struct job *j, int fds[CGROUP_MAX_FDS], size_t *ret_n)
     return 0;
 }
 
+/* Its disks, and of the machine what qemu cannot be without. */
+static int make_filter(struct boot *b)
+{
+    static const struct landlock_rule always[] = {
+        {"/usr", LANDLOCK_READ},
+        {"/lib", LANDLOCK_READ},
+        {"/lib64", LANDLOCK_READ},
+        {"/etc/ld.so.cache", LANDLOCK_READ},
+        {"/proc", LANDLOCK_READ},
+        {"/sys/devices/system", LANDLOCK_READ},
+        {"/dev/null", LANDLOCK_READ_WRITE},
+        {"/dev/urandom", LANDLOCK_READ},
+        {"/dev/kvm", LANDLOCK_READ_WRITE},
+    };
+    struct job *j = b->job;
+    size_t n = 0;
+    struct landlock_rule *rules =
+        ARENA_ARRAY(j->arena, struct landlock_rule, N_ELEMENTS(always) + b->input.n_disks + 1);
+    for (; n < N_ELEMENTS(always); n++)
+        rules[n] = always[n];
+    for (size_t i = 0; i < b->input.n_disks; i++)
+        rules[n++] = (struct landlock_rule){b->input.disks[i].path.p, LANDLOCK_READ_WRITE};
+    if (strchr(b->input.program, '/'))
+        rules[n++] = (struct landlock_rule){b->input.program, LANDLOCK_READ};
+    int fd = landlock_make(rules, n);
+    if (fd < 0 && fd != -EOPNOTSUPP)
+        (void) error_set(&j->error, fd, "landlock: %s", log_errno_text(fd));
+    return fd;
+}
+
 /* The last of what it said before it ended. */
 static void take_complaint(struct job *j)
 {
@@ -410,7 +441,10 @@ static int start(struct boot *b)
     int groups[CGROUP_MAX_FDS];
     size_t n_groups = 0;
     FD_AUTO network = -1;
-    int e = make_cgroup(j, groups, &n_groups);
+    FD_AUTO files = make_filter(b);
+    int e = files < 0 && files != -EOPNOTSUPP ? files : 0;
+    if (!e)
+        e = make_cgroup(j, groups, &n_groups);
     if (!e && i->network == RUNTIME_NETWORK_JOIN) {
         network = open(arena_strz(j->arena, i->network_path), O_RDONLY | O_CLOEXEC);
         if (network < 0)
@@ -425,6 +459,7 @@ static int start(struct boot *b)
         .cgroup_fds = groups,
         .n_cgroup_fds = n_groups,
         .network_fd = network,
+        .files_fd = files,
         .is_alone = j->process->is_root && i->network == RUNTIME_NETWORK_NONE,
     };
     if (!e)

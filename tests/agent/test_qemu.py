@@ -3,10 +3,12 @@
 import base64
 import contextlib
 import http.server
+import itertools
 import json
 import os
 import pathlib
 import shutil
+import socket
 import struct
 import subprocess
 import threading
@@ -40,6 +42,18 @@ def boot(a, path, name="a", form="qcow2", size=0, **more):
 
 def info(path):
     return json.loads(subprocess.run(["qemu-img", "info", "-U", "--output=json", str(path)], check=True, capture_output=True).stdout)
+
+
+def monitor(directory, question):
+    """Asks qemu; a socket's name is short, its directory's may be long."""
+    at = os.open(directory, os.O_PATH)
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(60)
+        s.connect(f"/proc/self/fd/{at}/qmp")
+        os.close(at)
+        s.sendall(b'{"execute":"qmp_capabilities"}\n' + json.dumps(question).encode() + b"\n")
+        answers = (json.loads(line) for line in s.makefile())
+        return list(itertools.islice((a for a in answers if "return" in a or "error" in a), 2))[1]
 
 
 # ---- the runtime ----------------------------------------------------------------------------------------------------------------
@@ -114,6 +128,9 @@ def test_the_next_agent_adopts_a_machine_and_its_console():
         a.line("vm: line 3")
         pid = set(box.processes())
         a.kill()
+        # The monitor is free now. Asked by whoever has got that far, qemu opens no file that is not its own.
+        assert "Permission denied" in monitor(box.root / "run/qemu/a", {"execute": "blockdev-add", "arguments": {
+            "driver": "raw", "node-name": "x", "file": {"driver": "file", "filename": "/etc/passwd"}, "read-only": True}})["error"]["desc"]
         b = box.agent()
         found = b.each()["instance", "a"]
         assert found["state"] == "RUNNING" and found["adopted"] and found["started"] > 0, found
