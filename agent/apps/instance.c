@@ -164,6 +164,12 @@ static void set_network(struct arena *arena, const struct application *p,
     ret->n_interfaces = p->n_adapters;
 }
 
+static void say_unsupported(const struct application *p, const struct json *resources)
+{
+    if (json_get_bool(resources, STR("EnableVnc"), false))
+        log_warning("virtual machines have no screen here, ignoring VNC", LOG_TEXT("app", p->id));
+}
+
 int instance_build(struct arena *arena, const struct application *p, struct runtime_instance *ret,
                    struct str *ret_error)
 {
@@ -178,10 +184,12 @@ int instance_build(struct arena *arena, const struct application *p, struct runt
     int r = place_volumes(arena, p, ret, ret_error);
     if (r >= 0)
         r = read_user_data(arena, p, config, &user_data, ret_error);
-    if (r >= 0 && application_is_machine(p))
+    if (r >= 0 && application_is_machine(p)) {
+        say_unsupported(p, resources);
         set_drive(arena, p, config, user_data, ret);
-    else if (r >= 0)
+    } else if (r >= 0) {
         r = set_words(arena, user_data, ret, ret_error);
+    }
     if (r < 0)
         return r;
     set_network(arena, p, ret);
