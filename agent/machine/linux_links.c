@@ -278,13 +278,10 @@ static int add_member(struct machine_linux *m, const struct survey *s, struct st
     return set_master(h->index, bond);
 }
 
-static int set_members(struct machine_linux *m, const struct survey *s,
+static int add_members(struct machine_linux *m, const struct survey *s,
                        const struct machine_link *l, unsigned bond)
 {
     int result = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->links[i].master == bond && !is_member(l, s->links[i].name))
-            result = set_master(s->links[i].index, 0);
     for (size_t i = 0; i < l->n_members; i++) {
         const int r = add_member(m, s, l->members[i], bond);
         result = r < 0 ? r : result;
@@ -292,15 +289,27 @@ static int set_members(struct machine_linux *m, const struct survey *s,
     return result;
 }
 
+/* From all bonds before any takes a member: it may be another's. */
+static void release_members(const struct survey *s, const struct machine_link *l)
+{
+    const struct have *bond = find(s, l->name);
+    if (!bond || !linux_link_is_made(bond->alias))
+        return;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->links[i].master == bond->index && !is_member(l, s->links[i].name))
+            (void) set_master(s->links[i].index, 0);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static void remove_unwanted(const struct survey *s, const char *kind,
+static void remove_unwanted(struct machine_linux *m, const struct survey *s, const char *kind,
                             const struct machine_link *links, size_t n)
 {
     for (size_t i = 0; i < s->n; i++) {
         const struct have *h = &s->links[i];
         if (!str_is(h->kind, kind) || !linux_link_is_made(h->alias) || is_wanted(h, links, n))
             continue;
+        linux_port_release(m, h->name);
         const int r = remove_link(h->index);
         if (r < 0 && r != -ENODEV)
             log_warning("a link that is not wanted any more stays", LOG_STR("link", h->name),
@@ -321,7 +330,7 @@ static int adjust(struct machine_linux *m, const struct survey *s, const struct 
         r = set_number(h->index, IFLA_MTU, l->mtu);
     if (r == 0 && !h->is_up)
         r = set_up(h->index, /* is_up= */ true);
-    return r == 0 && l->kind == MACHINE_BOND ? set_members(m, s, l, h->index) : r;
+    return r == 0 && l->kind == MACHINE_BOND ? add_members(m, s, l, h->index) : r;
 }
 
 static int put(struct machine_linux *m, const struct machine_link *l)
@@ -341,6 +350,8 @@ static int put(struct machine_linux *m, const struct machine_link *l)
     if (parent && !parent->is_up)
         (void) set_up(parent->index, /* is_up= */ true);
     if (!h) {
+        /* What ran on one that has gone, with the link below it perhaps, is not for this one. */
+        linux_port_release(m, l->name);
         r = make(l, parent);
         if (r == 0)
             r = look(a, &s);
@@ -359,8 +370,11 @@ int linux_apply_links(struct machine *machine, const struct machine_link *links,
     int r = look(a, &s);
     if (r < 0)
         return r;
-    remove_unwanted(&s, "vlan", links, n);
-    remove_unwanted(&s, "bond", links, n);
+    remove_unwanted(m, &s, "vlan", links, n);
+    remove_unwanted(m, &s, "bond", links, n);
+    for (size_t i = 0; i < n; i++)
+        if (links[i].kind == MACHINE_BOND)
+            release_members(&s, &links[i]);
     /* A VLAN may be on a bond. */
     for (size_t i = 0; i < n; i++)
         if (links[i].kind == MACHINE_BOND)

@@ -201,6 +201,21 @@ def check_vlan_over_a_bond(given):
         reaches(w, "lan5")
 
 
+def check_members_move_between_bonds(given):
+    def second(*members):
+        return {**bond("spare", members=members), "IsMgmt": False, "IsL3Port": False, "Dhcp": 0, "AddrSubnet": "", "Gateway": "", "DNSServers": []}
+
+    with LinkWorld(given, PLAIN) as w:
+        w.controller(second("shop-1"), bond("uplink", members=("shop-0",)), lower(0), lower(1))
+        reaches(w, "uplink")
+        assert (w.members("uplink"), w.members("spare")) == (["eth0"], ["eth1"])
+        indexes = w.links()["uplink"]["ifindex"], w.links()["spare"]["ifindex"]
+        w.controller(second("shop-0"), bond("uplink", members=("shop-1",)), lower(0), lower(1), at="2025-02-01T00:00:00Z")
+        w.wait(lambda: (w.members("uplink"), w.members("spare")) == (["eth1"], ["eth0"]), "both to change places")
+        reaches(w, "uplink")
+        assert (w.links()["uplink"]["ifindex"], w.links()["spare"]["ifindex"]) == indexes
+
+
 def check_what_cannot_be_made_is_told(given):
     with LinkWorld(given, PLAIN) as w:
         # A name that another link has.
@@ -242,6 +257,11 @@ def test_bond_survives_the_loss_of_a_member(server):
 def test_vlan_over_a_bond(server):
     start(server)
     checks.assert_good("check_vlan_over_a_bond")
+
+
+def test_members_move_between_bonds(server):
+    start(server)
+    checks.assert_good("check_members_move_between_bonds")
 
 
 def test_what_cannot_be_made_is_told(server):

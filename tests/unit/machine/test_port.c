@@ -82,6 +82,17 @@ static struct machine_interface interface_of(struct world *w, struct arena *a, c
     abort();
 }
 
+/* The kernel tells of a carrier in its own time. */
+static struct machine_interface wait_up(struct world *w, struct arena *a, const char *name)
+{
+    struct machine_interface i = interface_of(w, a, name);
+    for (int n = 0; n < 5000 && !i.is_up; n++) {
+        (void) usleep(1000);
+        i = interface_of(w, a, name);
+    }
+    return i;
+}
+
 /* The only child of this process, or 0. */
 static int child(void)
 {
@@ -108,7 +119,7 @@ TEST(static_port_has_address_router_and_mtu)
     begin(&w);
     ARENA_AUTO a = arena_new();
     assert_int_equal(w.machine->functions->apply_port(w.machine, &plan), 0);
-    struct machine_interface i = interface_of(&w, a, "eth5");
+    struct machine_interface i = wait_up(&w, a, "eth5");
     assert_true(i.is_up && i.is_ethernet && !i.is_loopback);
     assert_int_equal(i.mtu, 1400);
     assert_str(i.addresses[0].text, "192.0.2.7");
