@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -32,6 +33,19 @@ int child_pidfd(int pid)
     return fd < 0 ? -errno : (int) fd;
 }
 
+const char *child_program(struct arena *a, const char *name)
+{
+    struct str rest = str_of(getenv("PATH")), directory;
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0 ? name : NULL;
+    while (rest.p && str_split(&rest, ':', &directory)) {
+        const char *path = arena_printf(a, "%.*s/%s", STR_ARG(directory), name).p;
+        if (access(path, X_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
 int child_signal(int pidfd, int signal_number)
 {
     return syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0) < 0 ? -errno : 0;
@@ -44,6 +58,23 @@ static bool hide_unified(void)
 {
     return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("none", "/sys/fs/cgroup/unified", "tmpfs", 0, NULL) == 0;
+}
+
+/* Root without capabilities is still the owner of our files, and nothing more. */
+static bool drop_privileges(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[2] = {0};
+    for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
+        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0 && geteuid() == 0)
+            return false;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_capset, &header, none) == 0;
+}
+
+/* Files and capabilities, of one that works on what strangers have made. */
+static bool confine(const struct child *c)
+{
+    return !c->files_fd || (drop_privileges() && landlock_enter(c->files_fd) == 0);
 }
 
 static _Noreturn void become(const struct child *c, int in, int out, int err)
@@ -63,7 +94,7 @@ static _Noreturn void become(const struct child *c, int in, int out, int err)
         (void) setrlimit(RLIMIT_AS, &limit);
     }
     if ((c->hides_unified && !hide_unified()) || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-        dup2(err, 2) < 0)
+        dup2(err, 2) < 0 || !confine(c))
         _exit(CANNOT_RUN);
     (void) syscall(SYS_close_range, 3U, ~0U, 4U /* CLOSE_RANGE_CLOEXEC */);
     (void) execvp(c->argv[0], (char *const *) c->argv);
@@ -164,17 +195,6 @@ int child_run(const struct child *c, struct buf *output)
 
 #define FIRST_FD 3
 #define FAR_FD 512 /* above every number that a program is given */
-
-/* Root without capabilities is still the owner of our files, and nothing more. */
-static bool drop_privileges(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[2] = {0};
-    for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
-        if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0 && geteuid() == 0)
-            return false;
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_capset, &header, none) == 0;
-}
 
 /* Into 3, 4, ...: first far away, so that none of them covers another. */
 static bool place_fds(const struct child_start *c, int *control_fd)

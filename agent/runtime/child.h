@@ -5,17 +5,20 @@
 
 #include <stdatomic.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 
 #define CHILD_MAX_OUTPUT_BYTES ((size_t) 64 * 1024)
 
 struct child {
-    const char *const *argv;         /* argv[0] is looked for in PATH; NULL at the end */
-    struct str input;                /* its standard input */
-    int out_fd, err_fd;              /* -1: out is returned, err is thrown away */
-    int64_t max_file_bytes;          /* of any file it writes; 0: no limit */
-    int64_t max_memory_bytes;        /* of its address space; 0: no limit */
-    int64_t timeout_ms;              /* then it is killed */
+    const char *const *argv;  /* argv[0] is looked for in PATH; NULL at the end */
+    struct str input;         /* its standard input */
+    int out_fd, err_fd;       /* -1: out is returned, err is thrown away */
+    int64_t max_file_bytes;   /* of any file it writes; 0: no limit */
+    int64_t max_memory_bytes; /* of its address space; 0: no limit */
+    int64_t timeout_ms;       /* then it is killed */
+    int files_fd; /* of landlock_make(): the files it may open, without capabilities; 0: as we may
+                   */
     bool hides_unified;              /* shows it the cgroups of version 1 alone */
     const atomic_bool *is_cancelled; /* NULL: never */
 };
@@ -23,6 +26,9 @@ struct child {
 /* Returns its exit code, 128 + signal when it was killed, or negative errno: -ENOENT when there is
  * no such program, -ETIMEDOUT, -ECANCELED. output gets what it wrote, at most the limit. */
 int child_run(const struct child *c, struct buf *output);
+/* Where PATH has it, in the arena; NULL: nowhere. */
+const char *child_program(struct arena *a, const char *name);
+
 /* One that goes on when we end: it has no capabilities, gains no privileges and inherits nothing
  * but what is named here. */
 #define CHILD_MAX_FDS 64

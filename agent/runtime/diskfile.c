@@ -15,6 +15,7 @@
 #include "pki/file.h"
 #include "runtime/child.h"
 #include "runtime/diskimage.h"
+#include "runtime/landlock.h"
 
 #define CONTENT_DISK "disk"
 /* What a hostile image may cost qemu-img to look at. */
@@ -138,11 +139,30 @@ int diskfile_choose(struct work *w, const struct image_manifest *m, char **ret_e
 struct task {
     const struct content_volume *volume;
     struct arena *arena;
+    int files_fd; /* what qemu-img may open; 0: the kernel cannot keep it to that */
 };
 
 struct limits {
     int64_t timeout_ms, memory_bytes, file_bytes;
 };
+
+/* The system's files, the image and the copy: an image that deceives qemu-img gains no others. */
+static int make_filter(const struct task *t, const char *from, const char *to)
+{
+    const struct landlock_rule rules[] = {
+        {"/usr", LANDLOCK_READ},
+        {"/lib", LANDLOCK_READ},
+        {"/lib64", LANDLOCK_READ},
+        {"/etc/ld.so.cache", LANDLOCK_READ},
+        {"/proc", LANDLOCK_READ},
+        {"/dev/null", LANDLOCK_READ_WRITE},
+        {"/dev/urandom", LANDLOCK_READ},
+        {child_program(t->arena, t->volume->qemu_img), LANDLOCK_READ},
+        {from, LANDLOCK_READ},
+        {to, LANDLOCK_READ_WRITE},
+    };
+    return landlock_make(rules, N_ELEMENTS(rules));
+}
 
 static int run(struct task *t, const char *const *argv, const struct limits *l, struct buf *output,
                char **ret_error)
@@ -157,6 +177,7 @@ static int run(struct task *t, const char *const *argv, const struct limits *l, 
         .max_file_bytes = l->file_bytes,
         .max_memory_bytes = l->memory_bytes,
         .timeout_ms = l->timeout_ms,
+        .files_fd = t->files_fd,
         .is_cancelled = t->volume->is_cancelled,
     };
     int code = child_run(&c, output);
@@ -234,13 +255,25 @@ static int make_medium(const struct content_volume *v, const char *from, const c
     return e < 0 ? error_set(ret_error, e, "volume: %s", log_errno_text(e)) : 0;
 }
 
+/* The copy is there before it is written: nothing but writing it is allowed. */
+static int convert_confined(struct task *t, const char *from, const char *driver, const char *to,
+                            char **ret_error)
+{
+    FD_AUTO fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FD_AUTO files = fd < 0 ? -errno : make_filter(t, from, to);
+    if (files < 0 && files != -EOPNOTSUPP)
+        return error_set(ret_error, files, "volume: %s", log_errno_text(files));
+    t->files_fd = MAX(files, 0);
+    return convert(t, from, driver, to, ret_error);
+}
+
 int diskfile_make(const struct content_volume *v, const struct json *manifest, const char *draft,
                   char **ret_error)
 {
     static const enum runtime_format known[] = {RUNTIME_QCOW2, RUNTIME_RAW,  RUNTIME_VMDK,
                                                 RUNTIME_VHD,   RUNTIME_VHDX, RUNTIME_ISO};
     ARENA_AUTO a = arena_new();
-    struct task t = {v, a};
+    struct task t = {.volume = v, .arena = a};
     struct str name = json_get_str(manifest, STR("disk"));
     const char *from = arena_printf(a, "%s/" CONTENT_DISK, v->content_path).p;
     for (size_t i = 0; i < N_ELEMENTS(known); i++) {
@@ -251,8 +284,8 @@ int diskfile_make(const struct content_volume *v, const struct json *manifest, c
         /* Once more: what was fetched by an earlier agent was checked by its rules. */
         int e = check_file(a, from, known[i], ret_error);
         return e < 0 ? e
-                     : convert(&t, from, diskimage_driver(known[i]),
-                               arena_printf(a, "%s/" DISKFILE_QCOW2, draft).p, ret_error);
+                     : convert_confined(&t, from, diskimage_driver(known[i]),
+                                        arena_printf(a, "%s/" DISKFILE_QCOW2, draft).p, ret_error);
     }
     return error_set(ret_error, -EBADMSG, "content: a disk of format '%.*s'", STR_ARG(name));
 }

@@ -20,7 +20,7 @@
 
 static int add_rule(int ruleset, const struct landlock_rule *r)
 {
-    FD_AUTO at = open(r->path, O_PATH | O_CLOEXEC);
+    FD_AUTO at = r->path ? open(r->path, O_PATH | O_CLOEXEC) : -1;
     struct stat st;
     if (at < 0 || fstat(at, &st) < 0)
         return 0;

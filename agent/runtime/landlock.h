@@ -10,7 +10,7 @@ enum landlock_use {
 };
 
 struct landlock_rule {
-    const char *path; /* with all below it; one that is not there is passed over */
+    const char *path; /* with all below it; NULL or one that is not there is passed over */
     enum landlock_use use;
 };
 

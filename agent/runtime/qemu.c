@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -40,30 +39,19 @@
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-static bool has_program(const char *name)
-{
-    ARENA_AUTO a = arena_new_with(512);
-    struct str rest = str_of(getenv("PATH")), directory;
-    if (strchr(name, '/'))
-        return access(name, X_OK) == 0;
-    while (rest.p && str_split(&rest, ':', &directory))
-        if (access(arena_printf(a, "%.*s/%s", STR_ARG(directory), name).p, X_OK) == 0)
-            return true;
-    return false;
-}
-
 int qemu_find(const struct process *p, char **ret_error)
 {
+    ARENA_AUTO a = arena_new_with(512);
     const struct qemu_machine *m = qemu_machine_for(image_architecture());
     if (!m)
         return error_set(ret_error, -ENOTSUP, "disk images cannot be run on %.*s",
                          STR_ARG(image_architecture()));
     const char *program = p->qemu ? p->qemu : m->program;
-    if (!has_program(program))
+    if (!child_program(a, program))
         return error_set(ret_error, -ENOTSUP,
                          "disk images need qemu, and there is no %s; install the package %s",
                          program, m->package);
-    if (!has_program(p->qemu_img))
+    if (!child_program(a, p->qemu_img))
         return error_set(
             ret_error, -ENOTSUP,
             "disk images need qemu, and there is no %s; install the package qemu-utils",
@@ -369,8 +357,7 @@ static int make_filter(struct boot *b)
         rules[n] = always[n];
     for (size_t i = 0; i < b->input.n_disks; i++)
         rules[n++] = (struct landlock_rule){b->input.disks[i].path.p, LANDLOCK_READ_WRITE};
-    if (strchr(b->input.program, '/'))
-        rules[n++] = (struct landlock_rule){b->input.program, LANDLOCK_READ};
+    rules[n++] = (struct landlock_rule){child_program(j->arena, b->input.program), LANDLOCK_READ};
     int fd = landlock_make(rules, n);
     if (fd < 0 && fd != -EOPNOTSUPP)
         (void) error_set(&j->error, fd, "landlock: %s", log_errno_text(fd));

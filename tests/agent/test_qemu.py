@@ -2,6 +2,7 @@
 """Virtual machines by qemu: the process runtime on disks made here, then applications behind a bridge and under a whole agent."""
 import base64
 import contextlib
+import ctypes
 import http.server
 import itertools
 import json
@@ -42,6 +43,11 @@ def boot(a, path, name="a", form="qcow2", size=0, **more):
 
 def info(path):
     return json.loads(subprocess.run(["qemu-img", "info", "-U", "--output=json", str(path)], check=True, capture_output=True).stdout)
+
+
+def has_landlock():
+    """Whether the kernel can keep a process to some files: landlock_create_ruleset() tells its version."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
 
 
 def monitor(directory, question):
@@ -129,7 +135,7 @@ def test_the_next_agent_adopts_a_machine_and_its_console():
         pid = set(box.processes())
         a.kill()
         # The monitor is free now. Asked by whoever has got that far, qemu opens no file that is not its own.
-        assert "Permission denied" in monitor(box.root / "run/qemu/a", {"execute": "blockdev-add", "arguments": {
+        assert not has_landlock() or "Permission denied" in monitor(box.root / "run/qemu/a", {"execute": "blockdev-add", "arguments": {
             "driver": "raw", "node-name": "x", "file": {"driver": "file", "filename": "/etc/passwd"}, "read-only": True}})["error"]["desc"]
         b = box.agent()
         found = b.each()["instance", "a"]
@@ -194,6 +200,15 @@ def test_images_that_name_other_files_are_refused():
         a.state("as-it-is", "CREATED_VOLUME")
         assert b"ssss" not in (box.root / "persist/volumes/as-it-is/disk.qcow2").read_bytes()
         assert [p.name for p in (box.root / "persist/contents").iterdir()] == ["raw"]
+        a.end()
+        # Should one deceive even qemu-img, there is still nothing that qemu-img may open.
+        programs = box.root / "bin"
+        programs.mkdir()
+        (programs / "qemu-img").write_text(f"#!/bin/sh\n/usr/bin/cat {secret} >/dev/null 2>&1 && echo has read it >&2 || echo cannot read it >&2\nexit 1\n")
+        (programs / "qemu-img").chmod(0o755)
+        a = box.agent(prefix=["env", f"PATH={programs}:{os.environ['PATH']}"])
+        a.ok("create", id="deceived", content="raw")
+        assert ("cannot read it" if has_landlock() else "has read it") in (error := a.fails("deceived")), error
         a.end()
 
 
