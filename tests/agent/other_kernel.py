@@ -33,7 +33,7 @@ for m in $(/bin/busybox cat /modules); do /bin/busybox insmod /$m.ko; done
 /bin/busybox mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose top /top
 exec /bin/busybox switch_root /top /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PYTHONDONTWRITEBYTECODE=1 SETH=%s %s %s '%s'
 """
-GOOD, SECONDS = "is good", 300
+GOOD, SECONDS = "is good", 900
 POWER_OFF = 0x4321fedc
 
 

@@ -16,9 +16,10 @@ sys.path[:0] = [str(TOP / "tests" / d) for d in ("api", "device", "agent")]
 
 from fleet import Site  # noqa: E402
 from netns import run  # noqa: E402
+from seth import binary  # noqa: E402
 from other_kernel import HOST, Checks, main  # noqa: E402
 from test_controllerconn import ADDRESS, Net  # noqa: E402
-from test_nim import OPTIONS, SUCCESS, Relay, World, dpc  # noqa: E402
+from test_nim import OPTIONS, SECONDS, SUCCESS, Relay, World, dpc  # noqa: E402
 
 checks = Checks(__file__, ("bridge", "8021q", "bonding", "veth"))
 numbers = itertools.count()
@@ -94,6 +95,23 @@ class LinkWorld(World):
 
     def controller(self, *ports, at="2025-01-01T00:00:00Z"):
         self.ok(dpc={**dpc(*ports, at=at), "Key": "zedagent"})
+
+
+class AgentWorld(LinkWorld):
+    """All of the agent that configurations and ports take, instead of nim alone."""
+
+    def start(self):
+        agent = pathlib.Path(binary()).resolve().parents[1] / "agent/program/seth-agent"
+        words = [w for d in ("config", "persist", "run") for w in (f"--{d}-dir", str(self.root / d))]
+        with open(self.root / "log", "ab") as log:
+            self.process = subprocess.Popen(["ip", "netns", "exec", self.net.device, str(agent), "run", *words, "--ports", "manage", "--services",
+                                             "client,zedagent,nodeagent,nim"], stderr=log)
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            code, self.process = self.process.wait(SECONDS), None
+            assert code == 0, (self.root / "log").read_text()[-4000:]
 
 
 def lower(n):
@@ -216,6 +234,27 @@ def check_members_move_between_bonds(given):
         assert (w.links()["uplink"]["ifindex"], w.links()["spare"]["ifindex"]) == indexes
 
 
+def config_of(device):
+    """As a controller says it: a VLAN over a bond of both ports is the only way to it."""
+    network = "0c000000-0000-4000-8000-000000000001"
+    return {"id": {"uuid": str(device.uuid), "version": "7"},
+            "deviceIoList": [{"ptype": "PhyIoNetEth", "phylabel": f"eth{n}", "logicallabel": f"shop-{n}", "phyaddrs": {"ifname": f"eth{n}"}} for n in (0, 1)],
+            "bonds": [{"logicallabel": "pair", "interfaceName": "bo1", "lowerLayerNames": ["shop-0", "shop-1"], "bondMode": "BOND_MODE_ACTIVE_BACKUP",
+                       "mii": {"interval": 100}}],
+            "vlans": [{"logicallabel": "office", "interfaceName": "lan5", "lowerLayerName": "pair", "vlanId": 5}],
+            "networks": [{"id": network, "type": "V4", "ip": {"dhcp": "Static", "subnet": "10.200.5.0/24", "gateway": "10.200.5.1", "dns": ["10.200.1.1"]}}],
+            "systemAdapterList": [{"name": "way", "lowerLayerName": "office", "uplink": True, "networkUUID": network, "addr": "10.200.5.2"}]}
+
+
+def check_agent_follows_the_controller(given):
+    with AgentWorld(given, PLAIN) as w:
+        w.wait_state(SUCCESS, "zedagent")
+        links, port = w.links(), w.port("lan5")
+        assert links["lan5"]["link"] == "bo1" and w.members("bo1") == ["eth0", "eth1"], links
+        assert port["Logicallabel"] == "way" and port["AddrInfoList"][0]["Addr"] == "10.200.5.2" and w.relay.peers[-1] == "10.200.5.2", port
+        assert w.data("lan5")["id"] == 5 and w.data("bo1")["mode"] == "active-backup"
+
+
 def check_what_cannot_be_made_is_told(given):
     with LinkWorld(given, PLAIN) as w:
         # A name that another link has.
@@ -236,6 +275,7 @@ def start(server):
     site, devices = Site(server), []
     for _ in [n for n in globals() if n.startswith("check_")]:
         device = site.onboarded()
+        site.tell(device, config_of(device))
         devices.append({"uuid": str(device.uuid), "certificate": text(device.identity.pem), "key": text(device.identity.key_pem())})
     checks.start({"port": server.device_port, "root": text(site.root_pem), "devices": devices})
 
@@ -262,6 +302,11 @@ def test_vlan_over_a_bond(server):
 def test_members_move_between_bonds(server):
     start(server)
     checks.assert_good("check_members_move_between_bonds")
+
+
+def test_agent_follows_the_controller(server):
+    start(server)
+    checks.assert_good("check_agent_follows_the_controller")
 
 
 def test_what_cannot_be_made_is_told(server):
