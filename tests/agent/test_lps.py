@@ -17,7 +17,7 @@ PROTO = "application/x-proto-binary"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 TOKEN = "let me in"
 RESTART, PURGE, REBOOT = 1, 2, 3
-RUNNING = 115
+RUNNING, HALTED = 115, 119
 SCRIPT = """#!/bin/sh
 trap 'exit 0' TERM
 while :; do sleep 60 & wait $!; done
@@ -164,6 +164,12 @@ class Home(contextlib.ExitStack):
         """Of the configuration, what users have taken over."""
         self.place.server.ok("PATCH", self.place.site.path("deviceconfigs", self.device), {"spec": {"config": config}}, MERGE)
 
+    def take_over(self, **config):
+        """Within lists, where a patch would replace the whole."""
+        self.place.server.ok("PATCH", self.place.site.path("deviceconfigs", self.device) + "?fieldManager=user", {
+            "apiVersion": "eve.lfedge.org/v1beta1", "kind": "DeviceConfig", "metadata": {"name": self.device}, "spec": {"config": config}},
+            {"Content-Type": "application/apply-patch+yaml"})
+
     def serve(self):
         [space] = self.spaces("server")
         self.server = ProfileServer(listen_in(space, self.address()))
@@ -221,6 +227,23 @@ def test_a_local_profile_server_is_obeyed():
         # Without a server the controller's profile counts.
         home.configure(localProfileServer=None, profileServerToken=None)
         wait_until(lambda: home.agent_status().get("CurrentProfile") == "day", SECONDS, "the global profile")
+
+
+def test_the_profile_decides_what_runs():
+    with Home().begin() as home:
+        server = home.serve()
+        server.answers["local_profile"] = {"local_profile": "night"}
+        home.take_over(apps=[{"displayname": home.status("guest")["DisplayName"], "profileList": ["day", "noon"]}])
+        home.configure(localProfileServer=home.address(), profileServerToken=TOKEN, globalProfile="day")
+        home.until("guest", "State", HALTED)
+        assert home.status("server")["State"] == RUNNING
+        server.answers["local_profile"] = {"local_profile": "noon"}
+        home.until("guest", "State", RUNNING)
+        # A server that has no opinion leaves it to the controller.
+        server.answers["local_profile"] = {"local_profile": ""}
+        wait_until(lambda: home.agent_status()["CurrentProfile"] == "day", SECONDS, "the global profile")
+        home.configure(globalProfile="holiday")
+        home.until("guest", "State", HALTED)
 
 
 def test_a_graceful_reboot_is_acknowledged_and_not_repeated():
