@@ -441,9 +441,12 @@ static void write_guard(const struct view *v, const struct network_app *app, uns
                name, m[0], m[1], m[2], m[3], m[4], m[5]);
     if (app->is_machine) /* before it knows its address, it asks for it */
         buf_printf(v->to,
-                   "    iifname \"%s\" ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept\n"
+                   "    iifname \"%s\" ip saddr 0.0.0.0 ip daddr 255.255.255.255 udp sport 68 udp "
+                   "dport 67 accept\n"
                    "    iifname \"%s\" arp saddr ip 0.0.0.0 accept\n",
                    name, name);
+    /* Only the agent tells others their addresses. */
+    buf_printf(v->to, "    iifname \"%s\" udp sport 67 udp dport 68 drop\n", name);
     buf_printf(v->to, "    iifname \"%s\" ether type ip ip saddr != %s drop\n", name, address);
     buf_printf(v->to, "    iifname \"%s\" ether type arp arp saddr ip != %s drop\n", name, address);
 }

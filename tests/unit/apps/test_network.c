@@ -158,12 +158,15 @@ TEST(a_machine_has_a_tap_and_may_ask_for_its_address)
     assert_str(text_of(&p), wanted.p);
     /* Before its address is known to it: between the guards of both of its addresses. */
     plan_rules(&text, "t", &(struct plan_wishes){networks, 1, apps, 1, NULL});
-    wanted = arena_printf(arena,
-                          "    iifname \"%s\" ether saddr != 02:16:3e:01:02:03 drop\n"
-                          "    iifname \"%s\" ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept\n"
-                          "    iifname \"%s\" arp saddr ip 0.0.0.0 accept\n"
-                          "    iifname \"%s\" ether type ip ip saddr != 10.1.0.2 drop\n",
-                          vif, vif, vif, vif);
+    wanted = arena_printf(
+        arena,
+        "    iifname \"%s\" ether saddr != 02:16:3e:01:02:03 drop\n"
+        "    iifname \"%s\" ip saddr 0.0.0.0 ip daddr 255.255.255.255 udp sport 68 udp "
+        "dport 67 accept\n"
+        "    iifname \"%s\" arp saddr ip 0.0.0.0 accept\n"
+        "    iifname \"%s\" udp sport 67 udp dport 68 drop\n"
+        "    iifname \"%s\" ether type ip ip saddr != 10.1.0.2 drop\n",
+        vif, vif, vif, vif, vif);
     assert_true(str_find_str(buf_str(&text), wanted) >= 0);
 }
 
