@@ -7,9 +7,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 
-#define UPLINK_NETDUMP_MAX_FILE_BYTES ((size_t) 1024 * 1024) /* of one file; the rest is cut off \
-                                                              */
-#define UPLINK_NETDUMP_MAX_NAME_BYTES 99                     /* within the archive */
+/* Of one file; the rest is cut off. */
+#define UPLINK_NETDUMP_MAX_FILE_BYTES ((size_t) 1024 * 1024)
+#define UPLINK_NETDUMP_MAX_NAME_BYTES 99 /* within the archive */
 
 struct uplink_netdump {
     const char *directory; /* made when it is not there */
