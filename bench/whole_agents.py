@@ -21,7 +21,7 @@ CONFIG_P99_MS = 100
 ALLOCATOR = "libjemalloc.so.2"
 # Devices that start in a second: a start is a dozen requests and as many writes of objects.
 STARTS_PER_SECOND = 20
-WARM_UP_S = 60  # until the first reports are over and everybody is within his cadence
+WARM_UP_S = 120  # until the first reports are over and everybody is within his cadence
 
 
 def write_files(site, directory):
@@ -49,7 +49,7 @@ def run_fleet(server, n, seconds):
         directory = pathlib.Path(name)
         write_files(site, directory)
         words = {"server": f"127.0.0.1:{server.device_port}", "root-certificate": directory / "root.pem", "onboarding-certificate": directory / "onboard.pem",
-                 "onboarding-key": directory / "onboard-key.pem", "devices": n, "ramp": f"{max(n // STARTS_PER_SECOND, 1)}s", "warm-up": f"{WARM_UP_S}s",
+                 "onboarding-key": directory / "onboard-key.pem", "devices": n, "threads": 2, "ramp": f"{max(n // STARTS_PER_SECOND, 1)}s", "warm-up": f"{WARM_UP_S}s",
                  "duration": f"{seconds}s", "state-dir": directory / "state", "json": directory / "report.json"}
         command = [str(FLEET), "run", "--no-view", *(f"--{k}={v}" for k, v in words.items())]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "LD_PRELOAD": ALLOCATOR}) as process:
