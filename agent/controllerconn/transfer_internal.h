@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "controllerconn/answer.h"
 #include "controllerconn/lookup.h"
+#include "controllerconn/response.h"
 #include "controllerconn/tls_internal.h"
 #include "controllerconn/url.h"
 #include "controllerconn/wire_internal.h"
@@ -33,7 +33,7 @@ struct uplink_by_us {
     struct ssl_st *ssl;
     struct buf request;
     size_t n_sent;
-    struct uplink_answer answer;
+    struct uplink_response response;
     bool is_dialed, is_shaken;
 };
 

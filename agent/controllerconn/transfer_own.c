@@ -41,7 +41,7 @@ static void done(struct uplink_transfer *t)
     hang_up(u);
     loop_timer_free(u->deadline);
     buf_done(&u->request);
-    uplink_answer_done(&u->answer);
+    uplink_response_done(&u->response);
 }
 
 static void on_deadline(void *arg)
@@ -102,10 +102,10 @@ static void succeed(struct uplink_transfer *t)
     (void) SSL_shutdown(u->ssl);
     ERR_clear_error();
     uplink_transfer_tell(
-        t, &(struct uplink_reply){.http_status = u->answer.status,
-                                  .body = buf_str(&u->answer.body),
-                                  .content_type = buf_str(&u->answer.content_type),
-                                  .location = absolute_location(t, buf_str(&u->answer.location)),
+        t, &(struct uplink_reply){.http_status = u->response.status,
+                                  .body = buf_str(&u->response.body),
+                                  .content_type = buf_str(&u->response.content_type),
+                                  .location = absolute_location(t, buf_str(&u->response.location)),
                                   .is_resumed = is_resumed});
 }
 
@@ -185,14 +185,14 @@ static void receive(struct uplink_transfer *t)
         const int n = SSL_read(u->ssl, bytes, sizeof(bytes));
         if (n <= 0 && is_closed(u->ssl, n)) {
             ERR_clear_error();
-            finish(t, uplink_answer_end(&u->answer));
+            finish(t, uplink_response_end(&u->response));
             return;
         }
         if (n <= 0) {
             (void) waits(t, n);
             return;
         }
-        const int r = uplink_answer_feed(&u->answer, str_range(bytes, (size_t) n));
+        const int r = uplink_response_feed(&u->response, str_range(bytes, (size_t) n));
         if (r != 0) {
             finish(t, r);
             return;
@@ -340,7 +340,7 @@ static void carry(struct uplink_transfer *t, struct str addresses)
     struct uplink_by_us *u = &t->by_us;
     u->fd = -1;
     u->dial_step = "dial tcp";
-    uplink_answer_init(&u->answer, t->x.max_reply_bytes);
+    uplink_response_init(&u->response, t->x.max_reply_bytes);
     write_request(t, &u->request);
     u->deadline = loop_timer_new(t->wire->loop, on_deadline, t);
     loop_timer_start_real(u->deadline, t->x.timeout_ms, /* repeat_ms= */ 0);

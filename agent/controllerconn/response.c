@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "controllerconn/answer.h"
+#include "controllerconn/response.h"
 
 #include <errno.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 #define GZIP_WINDOW_BITS (16 + MAX_WBITS)
 #define INFLATE_STEP_BYTES ((size_t) 16 * 1024)
 
-static int fail(struct uplink_answer *a, int error)
+static int fail(struct uplink_response *a, int error)
 {
     a->error = error;
     return HPE_USER;
@@ -17,10 +17,10 @@ static int fail(struct uplink_answer *a, int error)
 
 /* ---- the head ------------------------------------------------------------------------------ */
 
-static int keep_head(struct uplink_answer *a, struct buf *to, const char *at, size_t n)
+static int keep_head(struct uplink_response *a, struct buf *to, const char *at, size_t n)
 {
     a->n_head_bytes += n;
-    if (a->n_head_bytes > UPLINK_ANSWER_MAX_HEAD_BYTES)
+    if (a->n_head_bytes > UPLINK_RESPONSE_MAX_HEAD_BYTES)
         return fail(a, -EMSGSIZE);
     buf_append(to, at, n);
     return 0;
@@ -28,17 +28,17 @@ static int keep_head(struct uplink_answer *a, struct buf *to, const char *at, si
 
 static int on_field(llhttp_t *p, const char *at, size_t n)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     return keep_head(a, &a->field, at, n);
 }
 
 static int on_value(llhttp_t *p, const char *at, size_t n)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     return keep_head(a, &a->value, at, n);
 }
 
-static int begin_gzip(struct uplink_answer *a)
+static int begin_gzip(struct uplink_response *a)
 {
     if (a->gzip)
         return 0;
@@ -46,7 +46,7 @@ static int begin_gzip(struct uplink_answer *a)
     return inflateInit2(a->gzip, GZIP_WINDOW_BITS) == Z_OK ? 0 : fail(a, -ENOMEM);
 }
 
-static void end_gzip(struct uplink_answer *a)
+static void end_gzip(struct uplink_response *a)
 {
     if (a->gzip)
         (void) inflateEnd(a->gzip);
@@ -56,7 +56,7 @@ static void end_gzip(struct uplink_answer *a)
 
 static int on_value_complete(llhttp_t *p)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     const struct str name = buf_str(&a->field), value = buf_str(&a->value);
     const struct {
         struct str name;
@@ -76,14 +76,14 @@ static int on_value_complete(llhttp_t *p)
 
 static int on_headers_complete(llhttp_t *p)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     a->status = llhttp_get_status_code(p);
     return 0;
 }
 
 /* ---- the body ------------------------------------------------------------------------------ */
 
-static int keep_body(struct uplink_answer *a, const void *at, size_t n)
+static int keep_body(struct uplink_response *a, const void *at, size_t n)
 {
     if (n > a->max_body_bytes - a->body.n)
         return fail(a, -EMSGSIZE);
@@ -91,7 +91,7 @@ static int keep_body(struct uplink_answer *a, const void *at, size_t n)
     return 0;
 }
 
-static int inflate_body(struct uplink_answer *a, const char *at, size_t n)
+static int inflate_body(struct uplink_response *a, const char *at, size_t n)
 {
     unsigned char step[INFLATE_STEP_BYTES];
     z_stream *z = a->gzip;
@@ -113,11 +113,11 @@ static int inflate_body(struct uplink_answer *a, const char *at, size_t n)
 
 static int on_body(llhttp_t *p, const char *at, size_t n)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     return a->gzip ? inflate_body(a, at, n) : keep_body(a, at, n);
 }
 
-static void forget_head(struct uplink_answer *a)
+static void forget_head(struct uplink_response *a)
 {
     buf_reset(&a->content_type);
     buf_reset(&a->location);
@@ -126,7 +126,7 @@ static void forget_head(struct uplink_answer *a)
 
 static int on_complete(llhttp_t *p)
 {
-    struct uplink_answer *a = p->data;
+    struct uplink_response *a = p->data;
     /* "100 Continue" and its like come before the answer. */
     if (a->status / 100 == 1 && a->status != 101) {
         forget_head(a);
@@ -147,14 +147,14 @@ static const llhttp_settings_t settings = {.on_header_field = on_field,
                                            .on_body = on_body,
                                            .on_message_complete = on_complete};
 
-void uplink_answer_init(struct uplink_answer *a, size_t max_body_bytes)
+void uplink_response_init(struct uplink_response *a, size_t max_body_bytes)
 {
-    *a = (struct uplink_answer){.max_body_bytes = max_body_bytes};
+    *a = (struct uplink_response){.max_body_bytes = max_body_bytes};
     llhttp_init(&a->parser, HTTP_RESPONSE, &settings);
     a->parser.data = a;
 }
 
-void uplink_answer_done(struct uplink_answer *a)
+void uplink_response_done(struct uplink_response *a)
 {
     end_gzip(a);
     struct buf *all[] = {&a->field, &a->value, &a->content_type, &a->location, &a->body};
@@ -162,7 +162,7 @@ void uplink_answer_done(struct uplink_answer *a)
         buf_done(all[i]);
 }
 
-int uplink_answer_feed(struct uplink_answer *a, struct str bytes)
+int uplink_response_feed(struct uplink_response *a, struct str bytes)
 {
     if (a->is_complete || a->error)
         return a->error ? a->error : 1;
@@ -174,7 +174,7 @@ int uplink_answer_feed(struct uplink_answer *a, struct str bytes)
     return a->error;
 }
 
-int uplink_answer_end(struct uplink_answer *a)
+int uplink_response_end(struct uplink_response *a)
 {
     if (!a->is_complete && a->error == 0)
         (void) llhttp_finish(&a->parser);

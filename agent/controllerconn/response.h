@@ -7,11 +7,11 @@
 
 #include "base/buf.h"
 
-#define UPLINK_ANSWER_MAX_HEAD_BYTES ((size_t) 64 * 1024)
+#define UPLINK_RESPONSE_MAX_HEAD_BYTES ((size_t) 64 * 1024)
 
 struct z_stream_s;
 
-struct uplink_answer {
+struct uplink_response {
     llhttp_t parser;
     size_t max_body_bytes, n_head_bytes;
     struct buf field, value; /* the header being read */
@@ -22,10 +22,10 @@ struct uplink_answer {
 };
 
 /* Not to be moved before it is done. */
-void uplink_answer_init(struct uplink_answer *a, size_t max_body_bytes);
-void uplink_answer_done(struct uplink_answer *a);
+void uplink_response_init(struct uplink_response *a, size_t max_body_bytes);
+void uplink_response_done(struct uplink_response *a);
 /* 1: it is complete, what follows is not looked at; 0: more is to come; -EMSGSIZE: head or body are
  * too large; -EBADMSG: this is no HTTP/1, or no gzip. */
-int uplink_answer_feed(struct uplink_answer *a, struct str bytes);
+int uplink_response_feed(struct uplink_response *a, struct str bytes);
 /* The peer has closed. 1, or -ECONNRESET: it was not complete. */
-int uplink_answer_end(struct uplink_answer *a);
+int uplink_response_end(struct uplink_response *a);

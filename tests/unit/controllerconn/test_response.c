@@ -3,27 +3,27 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "controllerconn/answer.h"
+#include "controllerconn/response.h"
 #include "test.h"
 
 #define LIMIT 64
 
 /* Whole, and byte by byte: an answer is the same however it comes. Returns what the last call did.
  */
-static int feed(struct uplink_answer *a, struct str bytes, size_t step)
+static int feed(struct uplink_response *a, struct str bytes, size_t step)
 {
     int r = 0;
-    uplink_answer_init(a, LIMIT);
+    uplink_response_init(a, LIMIT);
     for (size_t at = 0; at < bytes.n && r == 0; at += step)
-        r = uplink_answer_feed(a, str_sub(bytes, at, MIN(at + step, bytes.n)));
-    return r != 0 ? r : uplink_answer_end(a);
+        r = uplink_response_feed(a, str_sub(bytes, at, MIN(at + step, bytes.n)));
+    return r != 0 ? r : uplink_response_end(a);
 }
 
 static void check(const char *text, int expected, int status, const char *body)
 {
     const size_t steps[] = {1, 3, 4096};
     for (size_t i = 0; i < N_ELEMENTS(steps); i++) {
-        struct uplink_answer a;
+        struct uplink_response a;
         const int r = feed(&a, str_of(text), steps[i]);
         if (r != expected)
             fail_msg("%s: %d, not %d", text, r, expected);
@@ -31,7 +31,7 @@ static void check(const char *text, int expected, int status, const char *body)
             assert_int_equal(a.status, status);
             assert_true(str_eq(buf_str(&a.body), str_of(body)));
         }
-        uplink_answer_done(&a);
+        uplink_response_done(&a);
     }
 }
 
@@ -67,28 +67,28 @@ TEST(what_is_not_http_is_refused)
 
 TEST(head_and_body_have_limits)
 {
-    struct uplink_answer a;
+    struct uplink_response a;
     BUF_AUTO text = {0};
     buf_printf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LIMIT);
     for (size_t i = 0; i < LIMIT; i++)
         buf_append_char(&text, 'x');
     assert_int_equal(feed(&a, buf_str(&text), 4096), 1);
     assert_int_equal(a.body.n, LIMIT);
-    uplink_answer_done(&a);
+    uplink_response_done(&a);
 
     buf_reset(&text);
     buf_printf(&text, "HTTP/1.0 200 OK\r\n\r\n");
     for (size_t i = 0; i <= LIMIT; i++)
         buf_append_char(&text, 'x');
     assert_int_equal(feed(&a, buf_str(&text), 4096), -EMSGSIZE);
-    uplink_answer_done(&a);
+    uplink_response_done(&a);
 
     buf_reset(&text);
     buf_printf(&text, "HTTP/1.1 200 OK\r\n");
-    while (text.n <= 2 * UPLINK_ANSWER_MAX_HEAD_BYTES)
+    while (text.n <= 2 * UPLINK_RESPONSE_MAX_HEAD_BYTES)
         buf_printf(&text, "X-Filler: %0200d\r\n", 0);
     assert_int_equal(feed(&a, buf_str(&text), 4096), -EMSGSIZE);
-    uplink_answer_done(&a);
+    uplink_response_done(&a);
 }
 
 static void append_gzip(struct buf *to, const char *p, size_t n)
@@ -115,13 +115,13 @@ TEST(bodies_may_be_zipped_and_inflate_to_no_more_than_the_limit)
         BUF_AUTO text = {0};
         append_gzip(&text, plain, n);
         for (size_t step = 1; step <= 1024; step *= 4) {
-            struct uplink_answer a;
+            struct uplink_response a;
             assert_int_equal(feed(&a, buf_str(&text), step), n == LIMIT ? 1 : -EMSGSIZE);
             assert_true(str_is(buf_str(&a.content_type), "text/plain"));
             assert_true(str_is(buf_str(&a.location), "/there"));
             if (n == LIMIT)
                 assert_true(str_eq(buf_str(&a.body), str_range(plain, n)));
-            uplink_answer_done(&a);
+            uplink_response_done(&a);
         }
     }
 }
