@@ -75,7 +75,8 @@ static int start_nodeagent(struct box *b)
 
 static int start_nim(struct box *b)
 {
-    const struct nim_options o = {.starts_with_machine = b->options.starts_with_machine};
+    const struct nim_options o = {.starts_with_machine = b->options.starts_with_machine,
+                                  .geo_url = b->options.geo_url};
     return nim_new(b->node, &o, &b->nim);
 }
 

@@ -32,7 +32,8 @@ struct box_options {
     bool makes_networks; /* bridges, namespaces and the metadata server: takes root */
     struct collector_options collector;
     const char *tcti;         /* of a TPM; NULL: none */
-    bool starts_with_machine; /* nim's */
+    bool starts_with_machine; /* nim's, as the next */
+    const char *geo_url;
 };
 
 struct box;

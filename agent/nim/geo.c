@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "nim/nim_internal.h"
 
-#define URL "http://ipinfo.io/json"
 #define TIMEOUT_MS 5000
 #define MAX_REPLY_BYTES ((size_t) 16 * 1024)
 #define MAX_FIELD_BYTES 256
@@ -18,7 +17,7 @@ static const char *const fields[] = {"ip",      "hostname", "city", "region",
 
 static struct str url_of(const struct nim *m)
 {
-    return str_of(m->o.geo_url ? m->o.geo_url : URL);
+    return str_of(m->o.geo_url);
 }
 
 static int64_t now_us(const struct nim *m)

@@ -11,8 +11,8 @@ struct nim_options {
     /* The machine's configured ports are taken as a configuration of the least priority at once,
      * without waiting a minute for another (where nobody hands the agent one). */
     bool starts_with_machine;
-    /* Who is asked where an address is seen from outside; NULL: EVE's ipinfo.io; "": nobody. A
-     * simulated device asks nobody. */
+    /* Who is asked where an address is seen from outside; NULL or "": nobody. A simulated device
+     * asks nobody. */
     const char *geo_url;
 };
 int nim_new(struct node *n, const struct nim_options *o, struct nim **ret);

@@ -45,6 +45,10 @@ const struct option_spec run_options[] = {
      0},
     {"kernel-log", OPTION_TEXT, "no", "yes: the kernel's lines are uploaded, too; no", 0, 0, 0},
     {"tpm", OPTION_TEXT, "", "a TPM as tpm2-tss names it: device:/dev/tpmrm0", 0, 0, 0},
+    {"geo-url", OPTION_TEXT, "",
+     "who is asked where the device is, by the addresses of its ports; EVE asks "
+     "http://ipinfo.io/json; empty: nobody",
+     0, 0, 0},
     {0},
 };
 
@@ -264,6 +268,7 @@ int run_command(const struct options *o)
     box.make_runtime = simulates ? make_simulation : make_processes;
     box.collector.syslog_path = option_is_given(o, "syslog") ? option_text(o, "syslog") : NULL;
     box.tcti = option_is_given(o, "tpm") ? option_text(o, "tpm") : NULL;
+    box.geo_url = option_text(o, "geo-url");
     if (agent_begin(&r.agent, o, &machine) < 0)
         return EXIT_FAILURE;
     box.node = agent_node_options(&r.agent);
