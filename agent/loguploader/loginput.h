@@ -6,8 +6,8 @@
 
 /* 0..7: "emerg" .. "debug". */
 const char *loginput_severity(unsigned level);
-/* Of a severity, or of a config item that says how far lines are wanted: EVE's words for both, "all"
- * and "none" (-1). 7 for what is none of them. */
+/* Of a severity, or of a config item that says how far lines are wanted: EVE's words for both,
+ * "all" and "none" (-1). 7 for what is none of them. */
 int loginput_level(struct str word);
 
 struct loginput {

@@ -4,8 +4,8 @@
 #include "base/log.h"
 #include "controllerconn/netdump.h"
 #include "controllerconn/trace.h"
-#include "json/json.h"
 #include "machine/machine.h"
+#include "json/json.h"
 
 #define STATUS STR("nim/DeviceNetworkStatus/global.json")
 #define MAX_FILES 8

@@ -39,7 +39,7 @@ struct zedagent_facts {
     bool is_rebooting;            /* a reboot, shutdown or power-off is under way */
     struct str device_name, project_name, project_id, enterprise_name, enterprise_id;
     struct str local_profile; /* in force: of a local profile server, else the controller's */
-    bool is_configured; /* a configuration is in force */
+    bool is_configured;       /* a configuration is in force */
 };
 
 enum zedagent_event {
