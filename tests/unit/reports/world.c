@@ -181,16 +181,16 @@ static void on_event(void *ctx, const struct kube_event *e)
     }
     (void) pthread_mutex_lock(&w->lock);
     w->n_seen = MAX(w->n_seen, mark);
-    if (e->type == KUBE_SYNCED)
-        w->n_seen = MAX(w->n_seen, (int64_t) 0);
+    w->is_synced = w->is_synced || e->type == KUBE_SYNCED;
     (void) pthread_cond_broadcast(&w->seen);
     (void) pthread_mutex_unlock(&w->lock);
 }
 
+/* The mark alone does not tell: a watch begins with all there is, in no order. */
 static void wait_for(struct world *w, int64_t mark)
 {
     (void) pthread_mutex_lock(&w->lock);
-    while (w->n_seen < mark)
+    while (!w->is_synced || w->n_seen < mark)
         (void) pthread_cond_wait(&w->seen, &w->lock);
     (void) pthread_mutex_unlock(&w->lock);
 }
@@ -319,6 +319,7 @@ static void open_reports(struct world *w)
                                                   .checkpoint_path = path(w, "reports")},
                         &w->reports, &error) == 0,
          "reports");
+    w->is_synced = false; /* nobody watches now */
     w->watcher = kube_client_local(w->api, "test-watch");
     kube_watch(w->watcher, on_event, w);
 }

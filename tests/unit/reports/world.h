@@ -46,6 +46,7 @@ struct world {
     pthread_mutex_t lock;
     pthread_cond_t seen;
     int64_t n_seen, n_marks;
+    bool is_synced;
     struct alias {
         const char *alias, *uuid;
     } aliases[WORLD_MAX_ALIASES];
