@@ -108,6 +108,16 @@ class Place:
         (config / "onboard.cert.pem").write_bytes(self.site.onboarding.pem)
         (config / "onboard.key.pem").write_bytes(self.site.onboarding.key_pem())
 
+    def offer(self, image, script):
+        """An Image that runs the script, of a registry here; and a network for its applications, `net`."""
+        port, certificate = demo.registry(self.network.ours, self.agent.root, script)
+        self.server.ok("POST", "/apis/storage.k8s.io/v1/storageclasses", {
+            "metadata": {"name": "registry"}, "provisioner": "eve",
+            "parameters": {"type": "container", "URL": f"https://{self.network.ours}:{port}", "certificate": certificate}})
+        self.post("NetworkConfig", "net", {"ip": "dhcp"})
+        self.post("DeviceNetwork", "net", {"networkConfig": "net"})
+        self.post("Image", image, {"ref": "demo/hello:1", "storageClass": "registry"})
+
     def device(self):
         """The one Device of the place, once it is there."""
         items = wait_until(lambda: self.server.ok("GET", self.site.path("devices"))["items"], SECONDS, "the device to register")

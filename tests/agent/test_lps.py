@@ -10,7 +10,7 @@ import subprocess
 import threading
 
 import wire
-from agents import SECONDS, Place, demo
+from agents import SECONDS, Place
 from seth import wait_until
 
 PROTO = "application/x-proto-binary"
@@ -112,13 +112,7 @@ class Home(contextlib.ExitStack):
 
     def begin(self):
         place = self.place
-        port, certificate = demo.registry(place.network.ours, place.agent.root, SCRIPT)
-        place.server.ok("POST", "/apis/storage.k8s.io/v1/storageclasses", {
-            "metadata": {"name": "registry"}, "provisioner": "eve",
-            "parameters": {"type": "container", "URL": f"https://{place.network.ours}:{port}", "certificate": certificate}})
-        place.post("NetworkConfig", "net", {"ip": "dhcp"})
-        place.post("DeviceNetwork", "net", {"networkConfig": "net"})
-        place.post("Image", "idle", {"ref": "demo/hello:1", "storageClass": "registry"})
+        place.offer("idle", SCRIPT)
         for name in ("server", "guest"):
             place.post("Application", name, {"containers": [{"name": name, "image": "idle",
                                                              "resources": {"limits": {"cpu": "1", "memory": "64Mi"}}}]})

@@ -3,7 +3,7 @@
 import base64
 import subprocess
 
-from agents import SECONDS, Place, demo
+from agents import SECONDS, Place
 from seth import wait_until
 
 LIMIT = 32768
@@ -22,13 +22,7 @@ while :; do sleep 60 & wait $!; done
 
 def apply(place):
     """An image, a network, an application."""
-    port, certificate = demo.registry(place.network.ours, place.agent.root, SCRIPT)
-    place.server.ok("POST", "/apis/storage.k8s.io/v1/storageclasses", {
-        "metadata": {"name": "registry"}, "provisioner": "eve",
-        "parameters": {"type": "container", "URL": f"https://{place.network.ours}:{port}", "certificate": certificate}})
-    place.post("NetworkConfig", "net", {"ip": "dhcp"})
-    place.post("DeviceNetwork", "net", {"networkConfig": "net"})
-    place.post("Image", "poster", {"ref": "demo/hello:1", "storageClass": "registry"})
+    place.offer("poster", SCRIPT)
     place.post("Application", "poster", {"containers": [{"name": "poster", "image": "poster", "resources": {"limits": {"cpu": "1", "memory": "64Mi"}}}]})
 
 
