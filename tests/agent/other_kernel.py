@@ -34,15 +34,28 @@ for m in $(/bin/busybox cat /modules); do /bin/busybox insmod /$m.ko; done
 exec /bin/busybox switch_root /top /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root PYTHONDONTWRITEBYTECODE=1 SETH=%s %s %s '%s'
 """
 GOOD, SECONDS = "is good", 900
-POWER_OFF = 0x4321fedc
+POWER_OFF, MS_BIND = 0x4321fedc, 4096
 
 
 # ---- inside
 
-def mount(kind, where):
+def mount(kind, where, source=None, flags=0):
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(kind.encode(), str(where).encode(), kind.encode(), 0, None) != 0:
+    if libc.mount((source or kind).encode(), str(where).encode(), kind.encode(), flags, None) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(where))
+
+
+def mount_all():
+    """What is the machine's own. This checkout stays in sight wherever it is."""
+    top = os.open(TOP, os.O_PATH)
+    for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp"), ("tmpfs", "/mnt")):
+        mount(kind, where)
+        if TOP.is_relative_to(where):
+            TOP.mkdir(parents=True)
+            mount("", TOP, f"/proc/self/fd/{top}", MS_BIND)
+    os.close(top)
+    if os.path.isdir("/etc/netns"):
+        mount("tmpfs", "/etc/netns")
 
 
 def run(name, function, given):
@@ -58,10 +71,7 @@ def run(name, function, given):
 def main(functions):
     """As the first process of the machine."""
     try:
-        for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run"), ("tmpfs", "/tmp"), ("tmpfs", "/mnt")):
-            mount(kind, where)
-        if os.path.isdir("/etc/netns"):
-            mount("tmpfs", "/etc/netns")
+        mount_all()
         given = json.loads(pathlib.Path(sys.argv[1]).read_text())
         for words in ("link set lo up", "link set eth0 up", "addr add 10.0.2.15/24 dev eth0"):
             subprocess.run(["ip", *words.split()], check=True)
