@@ -9,10 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/alloc.h"
 #include "controllerconn/trace.h"
 #include "controllerconn/transfer_internal.h"
-#include "pki/openssl.h"
 
 #define READ_STEP_BYTES ((size_t) 16 * 1024)
 
