@@ -206,13 +206,17 @@ static void put(struct buf *b, uint64_t value, int n_bytes)
         buf_append_char(b, (char) (value >> 8 * n_bytes));
 }
 
+/* As short as it can be: one of 256 begins with a zero. */
 static void put_integer(struct buf *b, const unsigned char *p)
 {
+    size_t n = 32;
+    for (; n > 1 && p[0] == 0; n--)
+        p++;
     put(b, 0x02, 1);
-    put(b, 32u + (p[0] >> 7), 1);
+    put(b, n + (p[0] >> 7), 1);
     if (p[0] >> 7)
         put(b, 0, 1);
-    buf_append(b, p, 32);
+    buf_append(b, p, n);
 }
 
 /* A TPM's own form of an ECDSA signature. */
