@@ -16,12 +16,6 @@ static struct str seal_unchanged(struct device_call *c, struct str hash)
     return sealed;
 }
 
-static void drop_shared_body(struct device_call *c)
-{
-    slice_unref(c->shared_body);
-    c->shared_body = (struct slice){0};
-}
-
 /* The signed ConfigResponse; p NULL: it cannot be had, and c->reason says why. */
 static struct str sealed_config(struct device_call *c, struct str known_hash)
 {
@@ -32,7 +26,7 @@ static struct str sealed_config(struct device_call *c, struct str known_hash)
         return seal_unchanged(c, known_hash);
     case CONFIG_READY: {
         const struct str sealed = arena_str(c->arena, ready->envelope);
-        device_config_given(c);
+        device_config_given(c, ready);
         bytes_unref(&ready->bytes);
         return sealed;
     }
@@ -41,11 +35,13 @@ static struct str sealed_config(struct device_call *c, struct str known_hash)
     }
     if (device_config_make(c, known_hash, &made) < 0)
         return STR_NONE;
-    const struct str sealed = arena_str(c->arena, c->shared_body.s);
-    drop_shared_body(c);
-    if (str_eq(known_hash, made.hash))
-        return seal_unchanged(c, known_hash);
-    device_config_given(c);
+    const bool is_same = str_eq(known_hash, made.sealed->hash);
+    if (!is_same)
+        device_config_given(c, made.sealed);
+    const struct str sealed =
+        is_same ? seal_unchanged(c, known_hash) : arena_str(c->arena, made.sealed->envelope);
+    slice_unref(c->shared_body);
+    c->shared_body = (struct slice){0};
     return sealed;
 }
 

@@ -8,7 +8,7 @@
 
 /* ---- polls --------------------------------------------------------------------------------- */
 
-/* The device has what we would send: it need not be kept any longer. */
+/* With the lock. The device has what we would send: it need not be kept any longer. */
 static bool confirm(struct device *d)
 {
     bool is_first = !d->is_config_confirmed;
@@ -16,6 +16,20 @@ static bool confirm(struct device *d)
     if (d->config)
         bytes_unref(&TAKE(d->config)->bytes);
     return is_first;
+}
+
+/* With the lock. */
+static bool give(struct device *d)
+{
+    bool is_first = !d->is_config_given;
+    d->is_config_given = true;
+    return is_first;
+}
+
+/* With the lock. */
+static bool is_current(const struct device *d, struct str hash)
+{
+    return d->is_config_known && str_is(hash, d->config_hash);
 }
 
 static void tell(struct device_call *c, struct str hash, const struct config_mark *mark,
@@ -37,7 +51,7 @@ enum config_poll device_config_poll(struct device_call *c, struct str known_hash
     struct config_mark mark;
     (void) pthread_mutex_lock(&d->lock);
     mark = d->config_mark;
-    if (d->is_config_known && str_is(known_hash, d->config_hash)) {
+    if (is_current(d, known_hash)) {
         answer = CONFIG_UNCHANGED;
         is_first = confirm(d);
     } else if (d->is_config_known && d->config) {
@@ -51,19 +65,23 @@ enum config_poll device_config_poll(struct device_call *c, struct str known_hash
     return answer;
 }
 
-void device_config_given(struct device_call *c)
+/* One that a change has made old meanwhile is told of, too: it is what the device has, and it comes
+ * again only when its interval is over. */
+static void note(struct device_call *c, const struct device_config *config, bool is_confirmed)
 {
     struct device *d = c->device;
-    char hash[sizeof(d->config_hash)];
-    struct config_mark mark;
+    bool is_first = true;
     (void) pthread_mutex_lock(&d->lock);
-    const bool is_first = d->is_config_known && !d->is_config_given;
-    d->is_config_given = d->is_config_given || is_first;
-    memcpy(hash, d->config_hash, sizeof(hash));
-    mark = d->config_mark;
+    if (is_current(d, config->hash))
+        is_first = is_confirmed ? confirm(d) : give(d);
     (void) pthread_mutex_unlock(&d->lock);
     if (is_first)
-        tell(c, str_of(hash), &mark, /* is_confirmed= */ false);
+        tell(c, config->hash, &config->mark, is_confirmed);
+}
+
+void device_config_given(struct device_call *c, const struct device_config *config)
+{
+    note(c, config, /* is_confirmed= */ false);
 }
 
 int device_config_check_token(struct device_call *c, struct str token)
@@ -151,16 +169,16 @@ static int seal(struct device_call *c, const struct config_settling *s, struct c
     response.config = s->config;
     response.confighash = arena_strz(c->arena, s->hash);
     ret->config = s->bytes;
-    ret->hash = s->hash;
     ret->response = pb_pack(c->arena, &response.base);
     struct str envelope = envelope_seal(c->arena, &s->set->signer, ret->response);
     if (!envelope.p) {
         c->reason = STR("cannot sign the configuration: OpenSSL failed");
         return -EIO;
     }
-    struct device_config *made = device_config_new(envelope);
+    struct device_config *made = device_config_new(&s->mark, s->hash, envelope);
     remember(s, made);
     c->shared_body = (struct slice){made->envelope, &made->bytes};
+    ret->sealed = made;
     return 0;
 }
 
@@ -214,15 +232,14 @@ int device_config_answer(struct device_call *c)
     int r = device_config_make(c, pb_text(q->confighash), &made);
     if (r < 0)
         return device_refuse(c, 503, "%.*s", STR_ARG(c->reason));
-    if (!(c->is_v1 && str_is(c->method, "GET")) && str_eq(pb_text(q->confighash), made.hash)) {
-        struct device_config *unused = NULL;
-        if (device_config_poll(c, made.hash, &unused) == CONFIG_READY)
-            bytes_unref(&unused->bytes);
+    if (!(c->is_v1 && str_is(c->method, "GET")) &&
+        str_eq(pb_text(q->confighash), made.sealed->hash)) {
+        note(c, made.sealed, /* is_confirmed= */ true);
         (void) answer_bare(c, STR(""));
         c->status = 304;
         return 0;
     }
-    device_config_given(c);
+    device_config_given(c, made.sealed);
     if (c->is_v1)
         return answer_bare(c, str_is(c->method, "GET") ? made.config : made.response);
     c->status = 200;

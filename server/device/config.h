@@ -15,17 +15,17 @@ enum config_poll {
 enum config_poll device_config_poll(struct device_call *c, struct str known_hash,
                                     struct device_config **ret_config);
 
-/* A configuration in its three forms, in the call's arena. */
+/* A configuration in its three forms. */
 struct config_made {
-    struct str hash;
-    struct str config;   /* EdgeDevConfig */
-    struct str response; /* ConfigResponse */
+    const struct device_config *sealed; /* as long as c->shared_body, which is its envelope */
+    struct str config;                  /* EdgeDevConfig, in the call's arena */
+    struct str response;                /* ConfigResponse, likewise */
 };
 /* Makes it from what is stored and remembers it for polls to come; known_hash is what the device
  * asks with. 0, or a negative errno with c->reason: the device then keeps what it has. */
 int device_config_make(struct device_call *c, struct str known_hash, struct config_made *ret);
-/* What was made is being sent. From any thread; never blocks. */
-void device_config_given(struct device_call *c);
+/* It is being sent. From any thread; never blocks. */
+void device_config_given(struct device_call *c, const struct device_config *config);
 
 /* POST config, and GET on v1, when it has to be made. */
 device_handler device_config_answer;

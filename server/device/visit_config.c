@@ -14,7 +14,7 @@ static void answer_unchanged(struct device_visit *v)
 
 static void answer_config(struct device_visit *v, struct device_config *config)
 {
-    device_config_given(&v->call);
+    device_config_given(&v->call, config);
     v->call.status = 200;
     v->call.shared_body = (struct slice){config->envelope, &config->bytes};
     device_visit_answer(v);

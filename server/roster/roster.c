@@ -9,13 +9,18 @@ static void config_free(struct bytes *b)
     mem_free(CONTAINER_OF(b, struct device_config, bytes));
 }
 
-struct device_config *device_config_new(struct str envelope)
+struct device_config *device_config_new(const struct config_mark *mark, struct str hash,
+                                        struct str envelope)
 {
-    struct device_config *c = mem_alloc(sizeof(*c) + envelope.n);
+    struct device_config *c = mem_alloc(sizeof(*c) + hash.n + envelope.n);
+    char *text = (char *) (c + 1);
     *c = (struct device_config){.bytes = {.free = config_free},
-                                .envelope = str_range((char *) (c + 1), envelope.n)};
+                                .mark = *mark,
+                                .hash = str_range(text, hash.n),
+                                .envelope = str_range(text + hash.n, envelope.n)};
     atomic_init(&c->bytes.refs, 1);
-    memcpy(c + 1, envelope.p, envelope.n);
+    memcpy(text, hash.p, hash.n);
+    memcpy(text + hash.n, envelope.p, envelope.n);
     return c;
 }
 

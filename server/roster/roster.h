@@ -19,16 +19,18 @@ enum attestation {
     ATTESTATION_ENFORCE /* no configuration without a good quote */
 };
 
-/* What a device is told. Immutable, shared by reference count. */
-struct device_config {
-    struct bytes bytes;  /* its life */
-    struct str envelope; /* the signed ConfigResponse */
-};
-
 /* What a configuration is made of: the DeviceConfig's generation, and of its status the version and
  * time that the device is told. All zero: nothing. */
 struct config_mark {
     int64_t generation, version, rendered_s;
+};
+
+/* What a device is told. Immutable, shared by reference count. */
+struct device_config {
+    struct bytes bytes; /* its life */
+    struct config_mark mark;
+    struct str hash;
+    struct str envelope; /* the signed ConfigResponse */
 };
 
 #define DEVICE_NONCE_BYTES 32
@@ -79,7 +81,8 @@ struct device {
 };
 
 /* With one reference. Copies. */
-struct device_config *device_config_new(struct str envelope);
+struct device_config *device_config_new(const struct config_mark *mark, struct str hash,
+                                        struct str envelope);
 
 struct roster;
 struct roster_options {

@@ -81,7 +81,7 @@ static struct polled poll(struct fixture *f, struct str known_hash)
         p.status = 304;
         return p;
     case CONFIG_READY:
-        device_config_given(&c);
+        device_config_given(&c, ready);
         bytes_unref(&ready->bytes);
         p.status = 200;
         return p;
@@ -226,4 +226,33 @@ TEST(what_a_device_was_given_is_never_followed_by_less)
     world_patch(&f.w, "deviceconfigs", "site", "d1", "",
                 "{'spec':{'config':{'deviceName':'two'}}}");
     assert_str(pb_text(poll(&f, STR("")).config->id->version), "43");
+}
+
+/* What waits to be written: nothing takes it away here. */
+static size_t n_told_bytes(const struct fixture *f)
+{
+    struct reports_stats st;
+    reports_stats(f->w.api.reports, &st);
+    return st.n_queued_bytes;
+}
+
+TEST(what_is_given_is_told_of_once_also_when_it_is_old_by_then)
+{
+    FIXTURE(f);
+    struct config_made made = {0};
+    struct device_call c = {.api = &f.w.api, .arena = f.w.arena, .device = f.device};
+    make_config(&f);
+    assert_int_equal(device_config_make(&c, STR(""), &made), 0);
+    device_config_given(&c, made.sealed);
+    const size_t once = n_told_bytes(&f);
+    assert_true(once > 0);
+    device_config_given(&c, made.sealed);
+    assert_int_equal(n_told_bytes(&f), once);
+    /* Changed between the making and the sending. */
+    world_patch(&f.w, "deviceconfigs", "site", "d1", "",
+                "{'spec':{'config':{'deviceName':'two'}}}");
+    world_settle(&f.w);
+    device_config_given(&c, made.sealed);
+    assert_int_equal(n_told_bytes(&f), 2 * once);
+    slice_unref(c.shared_body);
 }
