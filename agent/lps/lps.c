@@ -60,12 +60,6 @@ struct lps {
     const char *network_error; /* of what the server ordered; "": nothing */
 };
 
-/* Every answer must carry the token that the controller named. */
-static bool is_token(const struct lps *l, const char *token)
-{
-    return str_eq(pb_text(token), zedagent_local_server(l->zedagent).token);
-}
-
 /* ---- what is told, and what comes back ------------------------------------------------------ */
 
 static struct str make_radio(struct lps *l, struct world *w)
@@ -102,75 +96,38 @@ static struct str make_boot(struct lps *l, struct world *w)
     return pb_pack(w->arena, &lps_boot_info(w, l->zedagent)->base);
 }
 
-/* -EBADMSG: no such message; -EACCES: another token. */
-static int take_profile(struct lps *l, struct arena *a, struct str body)
+static void take_profile(struct lps *l, const void *order)
 {
-    const Eve__Profile__LocalProfile *p = PB_UNPACK(a, eve__profile__local_profile, body);
-    if (!p)
-        return -EBADMSG;
-    if (!is_token(l, p->server_token))
-        return -EACCES;
+    const Eve__Profile__LocalProfile *p = order;
     zedagent_take_profile(l->zedagent, pb_text(p->local_profile));
-    return 0;
 }
 
-static int take_radio(struct lps *l, struct arena *a, struct str body)
+static void take_radio(struct lps *l, const void *order)
 {
-    const Eve__Profile__RadioConfig *c = PB_UNPACK(a, eve__profile__radio_config, body);
-    if (!c)
-        return -EBADMSG;
-    if (!is_token(l, c->server_token))
-        return -EACCES;
+    const Eve__Profile__RadioConfig *c = order;
     zedagent_take_radio_silence(l->zedagent, c->radio_silence);
-    return 0;
 }
 
-static int take_apps(struct lps *l, struct arena *a, struct str body)
+static void take_apps(struct lps *l, const void *order)
 {
-    const Eve__Profile__LocalAppCmdList *c = PB_UNPACK(a, eve__profile__local_app_cmd_list, body);
-    if (!c)
-        return -EBADMSG;
-    /* Who orders nothing need not say who it is. */
-    if (c->n_app_commands && !is_token(l, c->server_token))
-        return -EACCES;
-    zedagent_take_app_commands(l->zedagent, c);
-    return 0;
+    zedagent_take_app_commands(l->zedagent, order);
 }
 
-static int take_device(struct lps *l, struct arena *a, struct str body)
+static void take_device(struct lps *l, const void *order)
 {
-    const Eve__Profile__LocalDevCmd *c = PB_UNPACK(a, eve__profile__local_dev_cmd, body);
-    if (!c)
-        return -EBADMSG;
-    if (!is_token(l, c->server_token))
-        return -EACCES;
-    zedagent_take_device_command(l->zedagent, c);
-    return 0;
+    zedagent_take_device_command(l->zedagent, order);
 }
 
 /* The ports stay as the controller says, and the server is told why. */
-static int take_network(struct lps *l, struct arena *a, struct str body)
+static void take_network(struct lps *l, const void *order)
 {
-    const Eve__Profile__LocalNetworkConfig *c =
-        PB_UNPACK(a, eve__profile__local_network_config, body);
-    if (!c)
-        return -EBADMSG;
-    if (!is_token(l, c->server_token))
-        return -EACCES;
+    const Eve__Profile__LocalNetworkConfig *c = order;
     l->network_error = c->n_ports ? NO_LOCAL_NETWORK : "";
-    return 0;
 }
 
-static int take_boot(struct lps *l, struct arena *a, struct str body)
+static void take_boot(struct lps *l, const void *order)
 {
-    const Eve__Profile__AppBootConfigList *c =
-        PB_UNPACK(a, eve__profile__app_boot_config_list, body);
-    if (!c)
-        return -EBADMSG;
-    if (!is_token(l, c->server_token))
-        return -EACCES;
-    zedagent_take_boot_orders(l->zedagent, c);
-    return 0;
+    zedagent_take_boot_orders(l->zedagent, order);
 }
 
 static void forget_boot(struct lps *l)
@@ -184,24 +141,38 @@ static void forget_network(struct lps *l)
     l->network_error = "";
 }
 
+/* An order: a message and where in it the token is. */
+#define ORDER(type, name) &name##__descriptor, offsetof(type, server_token)
+
 static const struct endpoint {
     const char *path, *interval; /* a config item */
     int64_t throttled_s;
-    struct str (*make)(struct lps *l, struct world *w);           /* absent: not now; NULL: a GET */
-    int (*take)(struct lps *l, struct arena *a, struct str body); /* NULL: nothing is ordered */
+    struct str (*make)(struct lps *l, struct world *w); /* absent: not now; NULL: a GET */
+    const ProtobufCMessageDescriptor *order;            /* NULL: nothing is ordered */
+    size_t token_at;
+    void (*take)(struct lps *l, const void *order);
     void (*forget)(struct lps *l); /* the server does not know the endpoint any more */
 } endpoints[ENDPOINTS] = {
-    [ENDPOINT_PROFILE] = {"local_profile", "timer.lps.profile", HOUR_S, NULL, take_profile, NULL},
-    [ENDPOINT_RADIO] = {"radio", "timer.lps.radio", RADIO_THROTTLED_S, make_radio, take_radio,
+    [ENDPOINT_PROFILE] = {"local_profile", "timer.lps.profile", HOUR_S, NULL,
+                          ORDER(Eve__Profile__LocalProfile, eve__profile__local_profile),
+                          take_profile, NULL},
+    [ENDPOINT_RADIO] = {"radio", "timer.lps.radio", RADIO_THROTTLED_S, make_radio,
+                        ORDER(Eve__Profile__RadioConfig, eve__profile__radio_config), take_radio,
                         NULL},
-    [ENDPOINT_APPS] = {"appinfo", "timer.lps.appinfo", HOUR_S, make_apps, take_apps, NULL},
-    [ENDPOINT_DEVICE] = {"devinfo", "timer.lps.devinfo", HOUR_S, make_device, take_device, NULL},
-    [ENDPOINT_LOCATION] = {"location", "timer.location.app.interval", HOUR_S, make_place, NULL,
-                           NULL},
-    [ENDPOINT_NETWORK] = {"network", "timer.lps.network", HOUR_S, make_network, take_network,
-                          forget_network},
-    [ENDPOINT_BOOT] = {"appbootinfo", "timer.lps.appbootinfo", HOUR_S, make_boot, take_boot,
-                       forget_boot},
+    [ENDPOINT_APPS] = {"appinfo", "timer.lps.appinfo", HOUR_S, make_apps,
+                       ORDER(Eve__Profile__LocalAppCmdList, eve__profile__local_app_cmd_list),
+                       take_apps, NULL},
+    [ENDPOINT_DEVICE] = {"devinfo", "timer.lps.devinfo", HOUR_S, make_device,
+                         ORDER(Eve__Profile__LocalDevCmd, eve__profile__local_dev_cmd), take_device,
+                         NULL},
+    [ENDPOINT_LOCATION] = {"location", "timer.location.app.interval", HOUR_S, make_place},
+    [ENDPOINT_NETWORK] = {"network", "timer.lps.network", HOUR_S, make_network,
+                          ORDER(Eve__Profile__LocalNetworkConfig,
+                                eve__profile__local_network_config),
+                          take_network, forget_network},
+    [ENDPOINT_BOOT] = {"appbootinfo", "timer.lps.appbootinfo", HOUR_S, make_boot,
+                       ORDER(Eve__Profile__AppBootConfigList, eve__profile__app_boot_config_list),
+                       take_boot, forget_boot},
 };
 
 static const struct endpoint *endpoint_of(const struct task *t)
@@ -278,18 +249,40 @@ static void fail(struct task *t, const struct uplink_answer *answer, int error)
     t->is_failing = true;
 }
 
+/* Every answer must carry the token that the controller named. */
+static bool has_token(const struct lps *l, const struct endpoint *e, const void *order)
+{
+    const char *token;
+    memcpy(&token, (const char *) order + e->token_at, sizeof(token));
+    return str_eq(pb_text(token), zedagent_local_server(l->zedagent).token);
+}
+
+static int take_order(struct lps *l, const struct endpoint *e, const struct uplink_answer *answer)
+{
+    ARENA_AUTO a = arena_new();
+    if (!e->order)
+        return 0;
+    if (!is_message(answer->content_type))
+        return -EBADMSG;
+    const void *order = pb_unpack(a, e->order, answer->body);
+    if (!order)
+        return -EBADMSG;
+    /* Who orders nothing need not say who it is. */
+    if (!has_token(l, e, order))
+        return answer->body.n ? -EACCES : 0;
+    e->take(l, order);
+    return 0;
+}
+
 static int take(struct task *t, const struct uplink_answer *answer)
 {
     const struct endpoint *e = endpoint_of(t);
-    ARENA_AUTO a = arena_new();
     if (answer->error < 0 && answer->error != -EPROTO)
         return answer->error;
     switch (answer->http_status) {
     case 200:
     case 201:
-        if (!e->take)
-            return 0;
-        return is_message(answer->content_type) ? e->take(t->lps, a, answer->body) : -EBADMSG;
+        return take_order(t->lps, e, answer);
     case 204:
         return e->make ? 0 : -EPROTO; /* the one who only asks wants an answer */
     case 404:
