@@ -278,12 +278,22 @@ static void deliver(struct uplink_call *c)
         finish(c, 0);
 }
 
+static void on_piece(void *arg, struct str piece)
+{
+    struct uplink_call *c = arg;
+    if (!c->open_us)
+        c->open_us = now_us(c);
+    c->n_stream += piece.n;
+    c->r.on_data(c->arg, piece);
+}
+
 static void on_http(struct uplink_call *c, const struct uplink_reply *r)
 {
+    const int64_t answered_us = c->open_us ? c->open_us : now_us(c);
     const struct uplink_success s = {.url = c->r.url,
                                      .sent_bytes = c->body.n,
-                                     .received_bytes = r->body.n,
-                                     .time_spent_ms = (now_us(c) - c->begin_us) / 1000,
+                                     .received_bytes = r->body.n + c->n_stream,
+                                     .time_spent_ms = (answered_us - c->begin_us) / 1000,
                                      .is_resumed = r->is_resumed};
     const bool is_delivered = uplink_http_is_delivered(r->http_status, c->r.accepts_4xx);
     if (c->r.is_local && !is_delivered)
@@ -390,6 +400,8 @@ static void exchange(struct uplink_call *c)
         .timeout_ms = MIN(u->send_timeout_ms, left_ms),
         .dial_timeout_ms = u->dial_timeout_ms,
         .max_reply_bytes = c->r.max_reply_bytes ? c->r.max_reply_bytes : UPLINK_MAX_REPLY_BYTES,
+        .on_data = c->r.on_data ? on_piece : NULL,
+        .keepalive_s = c->r.keepalive_s,
         .trace = c->r.trace,
     };
     c->begin_us = now_us(c);

@@ -95,7 +95,7 @@ static void on_dial_timeout(void *arg)
 /* libcurl makes a context of TLS for each connection, so what we can do ourselves we do. */
 static void carry(struct uplink_transfer *t, struct str addresses)
 {
-    const bool is_ours = !t->proxy_host && str_is(t->target.scheme, "https");
+    const bool is_ours = !t->proxy_host && str_is(t->target.scheme, "https") && !t->x.on_data;
     t->carrier = is_ours ? &uplink_own_carrier : &uplink_curl_carrier;
     t->carrier->carry(t, addresses);
 }

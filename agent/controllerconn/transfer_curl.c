@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libcurl carries: everything through a proxy, and what is not HTTPS. */
+/* What libcurl carries: everything through a proxy, what is not HTTPS, and streams. */
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -9,12 +9,29 @@
 #include "controllerconn/transfer_internal.h"
 
 #define LIBCURL_TRACE_PREFIX "curl: "
+/* A stream is mostly silent, and there may be thousands. */
+#define STREAM_PIECE_BYTES 4096L
 
 /* ---- what libcurl asks --------------------------------------------------------------------- */
+
+/* Whoever gets it may cancel and start transfers, which libcurl forbids in here: it is handed over
+ * later, and no more is taken until then. */
+static size_t take_piece(struct uplink_transfer *t, const char *bytes, size_t n)
+{
+    struct uplink_by_curl *c = &t->by_curl;
+    c->is_paused = c->body.n > 0;
+    if (c->is_paused)
+        return CURL_WRITEFUNC_PAUSE;
+    buf_append(&c->body, bytes, n);
+    loop_defer(t->wire->loop, &c->hand_over);
+    return n;
+}
 
 static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
 {
     struct uplink_transfer *t = arg;
+    if (t->by_curl.is_open)
+        return take_piece(t, bytes, size * n);
     if (size * n > t->x.max_reply_bytes - t->by_curl.body.n) {
         t->by_curl.is_too_large = true;
         return 0;
@@ -23,12 +40,25 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *arg)
     return size * n;
 }
 
+/* At the end of a head. */
+static void open_stream(struct uplink_transfer *t)
+{
+    long status = 0;
+    (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status != 200)
+        return;
+    t->by_curl.is_open = true;
+    loop_timer_stop(t->by_curl.deadline);
+    loop_defer(t->wire->loop, &t->by_curl.hand_over);
+}
+
 /* The TLS session can be seen only while the transfer lasts. */
 static size_t on_header(char *bytes, size_t size, size_t n, void *arg)
 {
     struct uplink_transfer *t = arg;
     struct curl_tlssessioninfo *info = NULL;
-    (void) bytes;
+    if (t->x.on_data && str_trim(str_range(bytes, size * n)).n == 0)
+        open_stream(t);
     if (curl_easy_getinfo(t->by_curl.easy, CURLINFO_TLS_SSL_PTR, &info) == CURLE_OK && info &&
         info->backend == CURLSSLBACKEND_OPENSSL && info->internals)
         t->by_curl.is_resumed = SSL_session_reused(info->internals);
@@ -117,12 +147,8 @@ static struct str words_of(const struct uplink_transfer *t, CURLcode code)
     return str_of(t->by_curl.error[0] ? t->by_curl.error : curl_easy_strerror(code));
 }
 
-void uplink_transfer_end(struct uplink_transfer *t, CURLcode code)
+static void tell_answer(struct uplink_transfer *t)
 {
-    if (code != CURLE_OK) {
-        uplink_transfer_tell_fault(t, fault_of(t, code), words_of(t, code));
-        return;
-    }
     long status = 0;
     char *type = NULL, *location = NULL;
     (void) curl_easy_getinfo(t->by_curl.easy, CURLINFO_RESPONSE_CODE, &status);
@@ -133,6 +159,40 @@ void uplink_transfer_end(struct uplink_transfer *t, CURLcode code)
                                                    .content_type = str_of(type),
                                                    .location = str_of(location),
                                                    .is_resumed = t->by_curl.is_resumed});
+}
+
+void uplink_transfer_end(struct uplink_transfer *t, CURLcode code)
+{
+    if (t->by_curl.is_open) {
+        t->by_curl.is_over = true;
+        loop_defer(t->wire->loop, &t->by_curl.hand_over);
+    } else if (code != CURLE_OK) {
+        uplink_transfer_tell_fault(t, fault_of(t, code), words_of(t, code));
+    } else {
+        tell_answer(t);
+    }
+}
+
+static void on_hand_over(struct loop_deferred *d)
+{
+    struct uplink_transfer *t = CONTAINER_OF(d, struct uplink_transfer, by_curl.hand_over);
+    struct uplink_by_curl *c = &t->by_curl;
+    BUF_AUTO piece = c->body;
+    c->body = (struct buf){0};
+    if (c->is_over && piece.n == 0) {
+        tell_answer(t);
+        return;
+    }
+    if (c->is_over)
+        loop_defer(t->wire->loop, d);
+    else if (c->is_paused)
+        (void) curl_easy_pause(c->easy, CURLPAUSE_CONT); /* may bring the next one at once */
+    t->x.on_data(t->arg, buf_str(&piece));               /* the last, for t may go in it */
+}
+
+static void on_deadline(void *arg)
+{
+    uplink_transfer_tell_fault(arg, UPLINK_FAULT_TIMEOUT, STR("i/o timeout"));
 }
 
 /* ---- how it begins ------------------------------------------------------------------------- */
@@ -164,7 +224,8 @@ static void set_headers(struct uplink_transfer *t)
     t->by_curl.headers = curl_slist_append(t->by_curl.headers, "Expect:");
     SET(CURLOPT_HTTPHEADER, t->by_curl.headers);
     SET(CURLOPT_HEADEROPT, (long) CURLHEADER_SEPARATE);
-    SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+    if (!t->x.on_data)
+        SET(CURLOPT_ACCEPT_ENCODING, "gzip");
     if (!t->x.is_post)
         return;
     SET(CURLOPT_POST, 1L);
@@ -199,6 +260,19 @@ static void set_callbacks(struct uplink_transfer *t)
     SET(CURLOPT_DEBUGDATA, t);
 }
 
+static void set_stream(struct uplink_transfer *t)
+{
+    t->by_curl.hand_over.fn = on_hand_over;
+    t->by_curl.deadline = loop_timer_new(t->wire->loop, on_deadline, t);
+    loop_timer_start_real(t->by_curl.deadline, t->x.timeout_ms, /* repeat_ms= */ 0);
+    SET(CURLOPT_BUFFERSIZE, STREAM_PIECE_BYTES);
+    if (t->x.keepalive_s == 0)
+        return;
+    SET(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_TCP_KEEPIDLE, (long) t->x.keepalive_s);
+    SET(CURLOPT_TCP_KEEPINTVL, (long) t->x.keepalive_s);
+}
+
 static void name_addresses(struct uplink_transfer *t, struct str addresses)
 {
     const char *host = t->proxy_host ? t->proxy_host : t->target_host;
@@ -224,7 +298,10 @@ static void carry(struct uplink_transfer *t, struct str addresses)
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_FRESH_CONNECT, 1L);
     SET(CURLOPT_FORBID_REUSE, 1L);
-    SET(CURLOPT_TIMEOUT_MS, (long) t->x.timeout_ms);
+    if (t->x.on_data)
+        set_stream(t);
+    else
+        SET(CURLOPT_TIMEOUT_MS, (long) t->x.timeout_ms);
     /* The whole time may go into a handshake: only the dial has a limit of its own. */
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long) t->x.timeout_ms);
     set_callbacks(t);
@@ -253,6 +330,8 @@ static void done(struct uplink_transfer *t)
     curl_slist_free_all(t->by_curl.headers);
     curl_slist_free_all(t->by_curl.resolve);
     buf_done(&t->by_curl.body);
+    loop_undefer(t->wire->loop, &t->by_curl.hand_over);
+    loop_timer_free(t->by_curl.deadline);
 }
 
 const struct uplink_carrier uplink_curl_carrier = {

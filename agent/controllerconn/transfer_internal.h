@@ -19,6 +19,10 @@ struct uplink_by_curl {
     int socket_errno; /* of making or binding the socket */
     bool is_resumed, is_too_large, is_added;
     unsigned n_contexts;
+    /* Of a stream: its pieces wait in the body until libcurl has returned. */
+    struct loop_timer *deadline; /* until it is open */
+    struct loop_deferred hand_over;
+    bool is_open, is_paused, is_over;
 };
 
 /* Of our own: one connection of HTTPS without a proxy, which is nearly all that a device needs. */

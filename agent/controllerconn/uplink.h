@@ -74,9 +74,15 @@ struct uplink_request {
     bool opens_reply;          /* the body of 200 and 201 is an envelope */
     const struct str *headers; /* instead of all that are usual; NULL: those */
     size_t n_headers;
-    struct str content_type;    /* of a local POST; absent: none */
-    size_t max_reply_bytes;     /* 0: UPLINK_MAX_REPLY_BYTES */
-    int64_t budget_ms;          /* for all attempts; 0: 3 times the send timeout, 4 min at most */
+    struct str content_type; /* of a local POST; absent: none */
+    size_t max_reply_bytes;  /* 0: UPLINK_MAX_REPLY_BYTES */
+    int64_t budget_ms;       /* for all attempts; 0: 3 times the send timeout, 4 min at most */
+    /* The body of a 200 comes here piece by piece, for as long as the server likes, and nothing of
+     * it is kept; time is limited until that answer has begun, which the first call says, with a
+     * piece or without. However it ends, on_done then says 200 and has no body. Has the call's arg;
+     * anything may be cancelled in it. */
+    void (*on_data)(void *arg, struct str piece);
+    int64_t keepalive_s;        /* between TCP's questions whether a stream's peer lives; 0: none */
     struct uplink_trace *trace; /* outlives the call */
 };
 

@@ -33,6 +33,8 @@ struct uplink_call {
     unsigned n_redirects;
     struct str proxy;
     int64_t begin_us, deadline_us;
+    int64_t open_us;   /* a stream is since then; 0: not yet */
+    uint64_t n_stream; /* bytes of it */
     struct uplink_transfer *transfer;
     struct uplink_script *script;
     struct loop_deferred next; /* what can be decided without waiting, outside of callers */

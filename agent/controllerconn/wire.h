@@ -25,6 +25,9 @@ struct uplink_exchange {
     int64_t timeout_ms;             /* of the whole */
     int64_t dial_timeout_ms;        /* of lookup and TCP connect; 0: no limit of its own */
     size_t max_reply_bytes;
+    /* As in struct uplink_request, with the arg of start(); timeout_ms is of what comes before. */
+    void (*on_data)(void *arg, struct str piece);
+    int64_t keepalive_s;
     struct uplink_trace *trace; /* NULL: not traced */
 };
 

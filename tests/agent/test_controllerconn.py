@@ -272,6 +272,20 @@ class Tool(Asked):
     def send(self, url=PING, **more):
         return self.ask(send={"url": url, **more})
 
+    def next(self):
+        """Of a stream: its next piece, or its end."""
+        return json.loads(self.process.stdout.readline())
+
+    def read(self, n):
+        text = ""
+        while len(text) < n:
+            line = self.next()
+            assert "piece" in line, (line, text)
+            piece = line["piece"]
+            assert len(piece) <= 4096
+            text += piece
+        return text
+
     def close(self):
         self.process.stdin.close()
         assert self.process.wait(SECONDS) == 0
@@ -544,6 +558,105 @@ def test_failures_of_transport():
         w.net.ip(w.net.controller, "route add blackhole 10.200.66.0/24")
         answer = w.tool.send("https://10.200.66.1/")
         assert answer["error"] < 0 and time.monotonic() - begin < 10, answer
+
+
+class Streams:
+    """Answers each request as the test does."""
+
+    HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def __init__(self, w):
+        self.socket = w.net.listen(w.net.controller, (ADDRESS, 8888))
+        self.socket.settimeout(SECONDS)
+        self.url = f"http://{ADDRESS}:8888/signal"
+        self.taken = contextlib.ExitStack()
+
+    def accept(self):
+        connection, _ = self.socket.accept()
+        connection.settimeout(SECONDS)
+        self.taken.enter_context(connection)
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += connection.recv(65536)
+        return connection, request.decode()
+
+    @staticmethod
+    def chunk(data):
+        return b"%x\r\n%s\r\n" % (len(data), data)
+
+    def close(self):
+        self.taken.close()
+        self.socket.close()
+
+
+def test_a_stream_is_handed_on_for_as_long_as_it_lasts():
+    with World() as w, contextlib.closing(Streams(w)) as server:
+        w.ports(ETH)
+        w.tool.ok(timeouts=[300, 300])
+        stream = {"url": server.url, "port": "eth0", "source": "10.200.1.2"}
+
+        def write(**command):
+            w.tool.process.stdin.write(json.dumps(command) + "\n")
+            w.tool.process.stdin.flush()
+
+        # No head in time: nobody answered.
+        write(stream=stream)
+        server.accept()
+        assert "i/o timeout" in w.tool.next()["words"]
+        w.tool.ok(timeouts=[1500, 1500])
+        write(stream=stream)
+        c, request = server.accept()
+        assert request.startswith("GET /signal HTTP/1.1\r\n") and "X-Request-Id: " in request and "Accept-Encoding" not in request, request
+        assert c.getpeername()[0] == "10.200.1.2"
+        c.sendall(server.HEAD)
+        assert w.tool.next() == {"piece": ""}, "told that it is open"
+        sockets = run("ip", "netns", "exec", w.net.device, "ss", "-tno", "state", "established", "dport", "=", ":8888")
+        assert "timer:(keepalive," in sockets, sockets
+        # It is silent for longer than any request may be: one that is made in the meantime ends.
+        answer = w.tool.send(server.url)
+        assert answer["error"] < 0 and "timed out" in answer["words"], answer
+        server.accept()
+        c.sendall(server.chunk(b"one"))
+        assert w.tool.next() == {"piece": "one"}
+        # More than is taken at once, and nothing of it gets lost.
+        flood = "".join(f"{i:07}\n" for i in range(65536))
+        sending = threading.Thread(target=c.sendall, args=(server.chunk(flood.encode()),))
+        sending.start()
+        assert w.tool.read(len(flood)) == flood
+        sending.join()
+        # The end that HTTP knows, and none at all.
+        c.sendall(server.chunk(b"last") + server.chunk(b""))
+        assert w.tool.read(4) == "last"
+        assert w.tool.next()["http"] == 200
+        counters = w.tool.ask(metrics=True)["eth0"]["URLCounters"][server.url]
+        assert counters["RecvByteCount"] == len(flood) + 7 and counters["SentMsgCount"] == 1 and counters["TotalTimeSpent"] < 1500, counters
+        write(stream=stream)
+        c, _ = server.accept()
+        c.sendall(server.HEAD + b"5\r\nabc")
+        assert w.tool.read(3) == "abc"
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        c.close()
+        answer = w.tool.next()
+        assert answer["error"] == 0 and answer["http"] == 200 and answer["body"] == "", answer
+        # Another answer is one as any other.
+        write(stream=stream)
+        c, _ = server.accept()
+        c.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone")
+        answer = w.tool.next()
+        assert answer["http"] == 404 and answer["body"] == "none", answer
+        # Cancelled from outside, and by whoever gets a piece.
+        for cancel in (True, False):
+            write(stream={**stream, "cancels_at": "stop"})
+            c, _ = server.accept()
+            c.sendall(server.HEAD)
+            assert w.tool.next() == {"piece": ""}
+            if cancel:
+                w.tool.ok(cancel=True)
+            else:
+                c.sendall(server.chunk(b"stop") + server.chunk(b"more"))
+                assert w.tool.read(4).startswith("stop")
+            assert c.recv(1) == b"", "hung up"
+        assert w.tool.ask(metrics=True)["eth0"]["URLCounters"][server.url]["SentMsgCount"] == 2
 
 
 def test_traces_tell_what_happened_and_no_secrets():

@@ -6,6 +6,9 @@
  *     {"ports":{DeviceNetworkStatus}}
  *     {"timeouts":[send_ms, dial_ms]}
  *     {"send":{"url":"..","body":"..","port":"..","bails":true,"traces":true}}
+ *     {"stream":{"url":"..","port":"..","source":"..","cancels_at":".."}}
+ *                                     answered by its pieces, {"piece":".."}, and its end
+ *     {"cancel":true}                 the stream
  *     {"wpad":"<port>"}
  *     {"metrics":true}
  *
@@ -27,6 +30,9 @@ struct tool {
     struct uplink *uplink;
     struct uplink_ports *ports;
     struct uplink_trace *trace;
+    struct uplink_call *stream;
+    struct str cancels_at; /* a piece that begins so */
+    struct arena *arena;
     struct pki_key *key;
     unsigned char cert_hash[ENVELOPE_HASH_BYTES];
 };
@@ -67,6 +73,22 @@ static void on_answer(void *arg, const struct uplink_answer *a)
         uplink_trace_free(TAKE(t->trace));
     }
     tool_say("%s}", line.p);
+}
+
+static void on_end(void *arg, const struct uplink_answer *a)
+{
+    ((struct tool *) arg)->stream = NULL;
+    on_answer(arg, a);
+}
+
+static void on_piece(void *arg, struct str piece)
+{
+    struct tool *t = arg;
+    BUF_AUTO line = {0};
+    json_write_str(&line, piece);
+    tool_say("{\"piece\":%s}", line.p);
+    if (t->cancels_at.n > 0 && str_starts_with(piece, t->cancels_at))
+        uplink_cancel(TAKE(t->stream));
 }
 
 static void on_script(void *arg, struct str pac, struct str url, struct str words)
@@ -132,13 +154,31 @@ static void send_request(struct tool *t, const struct json *v)
     (void) uplink_send(t->uplink, &r, on_answer, t);
 }
 
+static void open_stream(struct tool *t, const struct json *v)
+{
+    const struct uplink_request r = {.url = json_get_str(v, STR("url")),
+                                     .port = json_get_str(v, STR("port")),
+                                     .source = json_get_str(v, STR("source")),
+                                     .is_local = true,
+                                     .on_data = on_piece,
+                                     .keepalive_s = 60};
+    t->cancels_at = arena_str(t->arena, json_get_str(v, STR("cancels_at")));
+    t->stream = uplink_send(t->uplink, &r, on_end, t);
+}
+
 static void run_command(struct tool *t, const struct json *v)
 {
     const struct json *ports = json_get(v, STR("ports")), *send = json_get(v, STR("send"));
-    const struct json *timeouts = json_get(v, STR("timeouts"));
+    const struct json *timeouts = json_get(v, STR("timeouts")),
+                      *stream = json_get(v, STR("stream"));
     const struct str wpad = json_get_str(v, STR("wpad"));
     if (send) {
         send_request(t, send);
+    } else if (stream) {
+        open_stream(t, stream);
+    } else if (json_get(v, STR("cancel"))) {
+        uplink_cancel(TAKE(t->stream));
+        tool_say_result(0);
     } else if (ports) {
         tool_say_result(set_ports(t, ports));
     } else if (json_count(timeouts) == 2) {
@@ -166,7 +206,7 @@ static void on_line(void *arg, struct arena *a, const struct json *v)
 
 int main(void)
 {
-    struct tool t = {.loop = loop_new(), .metrics = uplink_metrics_new()};
+    struct tool t = {.loop = loop_new(), .metrics = uplink_metrics_new(), .arena = arena_new()};
     const struct uplink_envelope envelope = {.wrap = wrap, .arg = &t};
     t.wire = uplink_wire_new(t.loop, &clock_system);
     t.uplink = uplink_new(&(struct uplink_options){.loop = t.loop,
@@ -183,6 +223,7 @@ int main(void)
     uplink_ports_unref(t.ports);
     uplink_trace_free(t.trace);
     pki_key_free(t.key);
+    arena_free(t.arena);
     tool_lines_free(lines);
     loop_settle(t.loop);
     loop_free(t.loop);

@@ -33,20 +33,39 @@ struct fake_wire {
     bool was_post;
     int64_t last_timeout_ms;
     bool is_mute; /* never answers */
+    int64_t keepalive_s;
+    int64_t streams_us; /* how long a stream lasts */
 };
 
 struct uplink_transfer {
     struct loop_deferred finish;
     struct fake_wire *wire;
     const struct script_line *line;
+    void (*on_data)(void *arg, struct str piece);
     void (*on_done)(void *arg, const struct uplink_reply *r);
     void *arg;
 };
+
+/* Its body in two, and then none. */
+static void stream(struct uplink_transfer *t)
+{
+    const struct str body = str_of(t->line->body);
+    t->on_data(t->arg, STR(""));
+    t->wire->clock->now_us += t->wire->streams_us;
+    t->on_data(t->arg, str_sub(body, 0, body.n / 2));
+    t->on_data(t->arg, str_from(body, body.n / 2));
+    t->on_done(t->arg, &(struct uplink_reply){.http_status = 200});
+    mem_free(t);
+}
 
 static void on_finish(struct loop_deferred *d)
 {
     struct uplink_transfer *t = CONTAINER_OF(d, struct uplink_transfer, finish);
     t->wire->clock->now_us += t->wire->takes_us;
+    if (t->on_data && t->line->http == 200) {
+        stream(t);
+        return;
+    }
     const struct uplink_reply r = {.fault = t->line->http ? UPLINK_FAULT_NONE : t->line->fault,
                                    .error = STR("as told"),
                                    .http_status = t->line->http,
@@ -62,8 +81,9 @@ static struct uplink_transfer *fake_start(struct uplink_wire *wire, const struct
 {
     struct fake_wire *w = CONTAINER_OF(wire, struct fake_wire, wire);
     struct uplink_transfer *t = NEW(struct uplink_transfer);
-    *t =
-        (struct uplink_transfer){.finish.fn = on_finish, .wire = w, .on_done = on_done, .arg = arg};
+    *t = (struct uplink_transfer){
+        .finish.fn = on_finish, .wire = w, .on_data = x->on_data, .on_done = on_done, .arg = arg};
+    w->keepalive_s = x->keepalive_s;
     buf_append_str(&w->seen, x->source);
     if (x->proxy.n > 0)
         buf_printf(&w->seen, ">%.*s", STR_ARG(x->proxy));
@@ -143,7 +163,7 @@ struct world {
     struct uplink_metrics *metrics;
     struct uplink *uplink;
     struct uplink_answer answer;
-    struct buf body, words, port;
+    struct buf body, words, port, pieces;
     unsigned n_done;
 };
 
@@ -232,6 +252,7 @@ static void world_done(struct world *w)
     buf_done(&w->body);
     buf_done(&w->words);
     buf_done(&w->port);
+    buf_done(&w->pieces);
 }
 
 static void on_answer(void *arg, const struct uplink_answer *a)
@@ -528,6 +549,31 @@ TEST(all_attempts_share_one_budget)
     assert_str(buf_str(&w.wire.seen), "10.0.0.1 10.0.0.2 ");
     assert_int_equal(w.wire.last_timeout_ms, 5000); /* what was left of it */
     assert_int_equal(w.answer.error, -EHOSTUNREACH);
+    world_done(&w);
+}
+
+static void on_piece(void *arg, struct str piece)
+{
+    buf_append_str(&((struct world *) arg)->pieces, piece);
+}
+
+TEST(a_stream_is_handed_on_and_counted_when_it_is_over)
+{
+    WORLD(w, {"10.0.0.1", 0, UPLINK_FAULT_REFUSED}, {"*", 200, .body = "one\ntwo\n"});
+    const struct uplink_request r = {
+        .url = STR("http://10.5.5.5/signal"), .on_data = on_piece, .keepalive_s = 60};
+    w.wire.takes_us = 20000;
+    w.wire.streams_us = 3600 * (int64_t) 1000000;
+    send_request(&w, &r);
+    assert_int_equal(w.answer.error, 0);
+    assert_int_equal(w.answer.http_status, 200);
+    assert_int_equal(w.body.n, 0);
+    assert_str(buf_str(&w.pieces), "one\ntwo\n");
+    assert_int_equal(w.wire.keepalive_s, 60);
+    const struct uplink_url_counters *c = &uplink_metrics_get(w.metrics, STR("eth0"))->urls[0];
+    assert_int_equal(c->received_bytes, 8);
+    assert_int_equal(c->received_messages, 1);
+    assert_int_equal(c->time_spent_ms, 20); /* until it was open */
     world_done(&w);
 }
 
