@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 #include "lps/messages.h"
 #include "lps/places.h"
+#include "lps/signal.h"
 #include "node/link.h"
 #include "protobuf/message.h"
 #include "report/report.h"
@@ -41,6 +42,7 @@ struct task {
     size_t place;             /* that is asked now */
     bool is_throttled;        /* the server does not know the endpoint */
     bool is_failing;          /* and it was said */
+    bool is_hurried;          /* while it was being asked */
 };
 
 struct lps {
@@ -55,6 +57,7 @@ struct lps {
     struct subscription *app_networks;
     struct arena *arena; /* of the places */
     struct places *places;
+    struct signal_stream *signals;
     char *server; /* as it was looked for */
     bool is_stale;
     const char *network_error; /* of what the server ordered; "": nothing */
@@ -206,6 +209,17 @@ static void set_timer(struct lps *l)
         loop_timer_start(l->timer, MAX(due_ms - now_ms(l), 0), 0);
 }
 
+/* What it is about has changed. One that the server does not know is left alone. */
+static void hurry(struct lps *l, enum endpoint_id id)
+{
+    struct task *t = &l->tasks[id];
+    if (!has_places(l) || t->is_throttled)
+        return;
+    t->is_hurried = t->call;
+    t->due_ms = MIN(t->due_ms, MAX(t->began_ms + MIN_INTERVAL_MS, now_ms(l)));
+    set_timer(l);
+}
+
 static void schedule(struct task *t)
 {
     const struct endpoint *e = endpoint_of(t);
@@ -213,17 +227,24 @@ static void schedule(struct task *t)
     const int64_t interval_s = t->is_throttled ? e->throttled_s : items_int(items, e->interval);
     t->due_ms =
         now_ms(t->lps) + node_spread_ms(t->lps->node, interval_s * 1000 * 99 / 100, SPREAD_PERCENT);
+    if (t->is_hurried) /* what was told, or answered, may be older */
+        hurry(t->lps, (enum endpoint_id)(t - t->lps->tasks));
     set_timer(t->lps);
 }
 
-/* What it is about has changed. One that the server does not know is left alone. */
-static void hurry(struct lps *l, enum endpoint_id id)
+static void on_pending(void *arg, Eve__Profile__ConfigEndpoint e)
 {
-    struct task *t = &l->tasks[id];
-    if (!has_places(l) || t->is_throttled)
-        return;
-    t->due_ms = MIN(t->due_ms, MAX(t->began_ms + MIN_INTERVAL_MS, now_ms(l)));
-    set_timer(l);
+    static const enum endpoint_id ids[] = {
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_UNSPECIFIED] = ENDPOINTS,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_LOCAL_PROFILE] = ENDPOINT_PROFILE,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_RADIO] = ENDPOINT_RADIO,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_APP_INFO] = ENDPOINT_APPS,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_APP_BOOT_INFO] = ENDPOINT_BOOT,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_DEV_INFO] = ENDPOINT_DEVICE,
+        [EVE__PROFILE__CONFIG_ENDPOINT__CONFIG_ENDPOINT_NETWORK] = ENDPOINT_NETWORK,
+    };
+    if ((size_t) e < N_ELEMENTS(ids) && ids[e] != ENDPOINTS)
+        hurry(arg, ids[e]);
 }
 
 /* ---- one request ---------------------------------------------------------------------------- */
@@ -314,6 +335,12 @@ static void on_answer(void *arg, const struct uplink_answer *answer)
     schedule(t);
 }
 
+static int64_t send_timeout_ms(const struct lps *l)
+{
+    const int64_t ms = items_int(l->node->items, "timer.send.timeout") * 1000;
+    return ms ? ms : UPLINK_SEND_TIMEOUT_MS;
+}
+
 static void ask(struct task *t)
 {
     ARENA_AUTO a = arena_new();
@@ -327,7 +354,6 @@ static void ask(struct task *t)
         schedule(t);
         return;
     }
-    const int64_t timeout_ms = items_int(l->node->items, "timer.send.timeout") * 1000;
     const struct uplink_request r = {
         .url = arena_printf(a, "%.*s/api/v1/%s", STR_ARG(p->url), e->path),
         .body = body,
@@ -336,7 +362,7 @@ static void ask(struct task *t)
         .is_local = true,
         .content_type = STR("application/x-proto-binary"),
         .max_reply_bytes = MAX_REPLY_BYTES,
-        .budget_ms = timeout_ms ? timeout_ms : UPLINK_SEND_TIMEOUT_MS};
+        .budget_ms = send_timeout_ms(l)};
     t->call = uplink_send(l->uplink, &r, on_answer, t);
 }
 
@@ -373,8 +399,20 @@ static void set_ports(struct lps *l)
     uplink_ports_unref(all);
 }
 
+static void follow_signals(struct lps *l)
+{
+    l->signals = signal_stream_new(&(struct signal_options){.loop = l->node->loop,
+                                                            .clock = l->node->clock,
+                                                            .uplink = l->uplink,
+                                                            .places = l->places,
+                                                            .open_timeout_ms = send_timeout_ms(l),
+                                                            .on_pending = on_pending,
+                                                            .arg = l});
+}
+
 static void stop_calls(struct lps *l)
 {
+    signal_stream_free(TAKE(l->signals));
     for (size_t i = 0; i < ENDPOINTS; i++) {
         if (l->tasks[i].call)
             uplink_cancel(TAKE(l->tasks[i].call));
@@ -413,10 +451,12 @@ static void find(struct lps *l)
     l->arena = a;
     l->places = found;
     set_ports(l);
-    if (found->n)
-        log_info("the local profile server is found", LOG_STR("at", found->items[0].url));
-    for (size_t i = 0; found->n && i < ENDPOINTS; i++)
+    if (!found->n)
+        return;
+    log_info("the local profile server is found", LOG_STR("at", found->items[0].url));
+    for (size_t i = 0; i < ENDPOINTS; i++)
         l->tasks[i].due_ms = now_ms(l) + 1;
+    follow_signals(l);
 }
 
 static void on_timer(void *arg)
@@ -429,6 +469,7 @@ static void on_timer(void *arg)
         if (t->call || !t->due_ms || t->due_ms > now_ms(l))
             continue;
         t->began_ms = now_ms(l);
+        t->is_hurried = false;
         t->place = 0;
         ask(t);
     }

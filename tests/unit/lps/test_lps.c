@@ -41,6 +41,11 @@ struct site {
     enum endpoint watched;
     struct str host; /* of the last request */
     size_t max_reply_bytes;
+    struct uplink_transfer *stream; /* of signals, that is open */
+    struct str stream_url;
+    size_t n_streams;
+    int stream_http;
+    const char *signal_when_asked; /* once, while the device is being asked about */
 };
 
 /* ---- the wire ------------------------------------------------------------------------------- */
@@ -49,6 +54,7 @@ struct uplink_transfer {
     struct loop_deferred finish;
     struct site *site;
     struct answer answer;
+    void (*on_data)(void *arg, struct str piece);
     void (*on_done)(void *arg, const struct uplink_reply *r);
     void *arg;
 };
@@ -57,6 +63,11 @@ static void on_finish(struct loop_deferred *d)
 {
     struct uplink_transfer *t = CONTAINER_OF(d, struct uplink_transfer, finish);
     const struct answer *a = &t->answer;
+    if (t->on_data && a->http == 200) {
+        t->site->stream = t;
+        t->on_data(t->arg, STR(""));
+        return;
+    }
     const struct uplink_reply r = {
         .fault = a->http ? UPLINK_FAULT_NONE : UPLINK_FAULT_REFUSED,
         .error = STR("refused"),
@@ -65,6 +76,13 @@ static void on_finish(struct loop_deferred *d)
         .content_type = str_of(a->content_type ? a->content_type : "application/x-proto-binary")};
     t->on_done(t->arg, &r);
     mem_free(t);
+}
+
+static void signal_change(struct site *s, const char *endpoint)
+{
+    const struct str line =
+        arena_printf(s->device.arena, "{\"pendingChanges\":[\"CONFIG_ENDPOINT_%s\"]}\n", endpoint);
+    s->stream->on_data(s->stream->arg, line);
 }
 
 static const struct answer *answer_of(struct site *s, const struct uplink_exchange *x)
@@ -80,9 +98,20 @@ static const struct answer *answer_of(struct site *s, const struct uplink_exchan
         assert_int_equal(x->is_post, i != PROFILE);
         assert_str(x->source, "10.1.0.1");
         s->n_asked[i]++;
+        /* Whether the answer under way knows of it cannot be told. */
+        if (i == DEVICE && s->signal_when_asked)
+            signal_change(s, TAKE(s->signal_when_asked));
         return &s->answers[i];
     }
     return &controller;
+}
+
+static struct answer signals_of(struct site *s, const struct uplink_exchange *x)
+{
+    assert_true(str_ends_with(x->url, STR("/api/v1/signal")));
+    s->stream_url = arena_str(s->device.arena, x->url);
+    s->n_streams++;
+    return (struct answer){.http = s->stream_http};
 }
 
 static struct uplink_transfer *start(struct uplink_wire *wire, const struct uplink_exchange *x,
@@ -93,7 +122,8 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
     struct uplink_transfer *t = NEW(struct uplink_transfer);
     *t = (struct uplink_transfer){.finish.fn = on_finish,
                                   .site = s,
-                                  .answer = *answer_of(s, x),
+                                  .answer = x->on_data ? signals_of(s, x) : *answer_of(s, x),
+                                  .on_data = x->on_data,
                                   .on_done = on_done,
                                   .arg = arg};
     loop_defer(s->device.loop, &t->finish);
@@ -103,6 +133,8 @@ static struct uplink_transfer *start(struct uplink_wire *wire, const struct upli
 static void cancel(struct uplink_transfer *t)
 {
     loop_undefer(t->site->device.loop, &t->finish);
+    if (t->site->stream == t)
+        t->site->stream = NULL;
     mem_free(t);
 }
 
@@ -163,7 +195,7 @@ static void begin_node(struct site *s)
 static void begin(struct site *s)
 {
     const struct zedagent_options o = {.must_not_fetch = true};
-    *s = (struct site){.wire = {&ops}};
+    *s = (struct site){.wire = {&ops}, .stream_http = 404};
     device_init(&s->device);
     loop_set_speed(s->device.loop, SPEED);
     clock_scaled_init(&s->clock, &clock_system);
@@ -504,5 +536,115 @@ TEST(another_address_is_another_server)
     configure(&s, CONFIG("\"localProfileServer\":\"10.1.0.2:99\",\"profileServerToken\":\"t\","));
     run_until_asked(&s, DEVICE, 1);
     assert_str(s.host, "http://10.1.0.2:99");
+    end(&s);
+}
+
+/* ---- signals -------------------------------------------------------------------------------- */
+
+/* Polls are weeks apart: at this speed longer than any test lasts. */
+#define SELDOM(name) "{\"key\":\"timer.lps." name "\",\"value\":\"4000000\"},"
+#define SELDOM_ASKED \
+    "\"configItems\":[" SELDOM("profile") SELDOM("devinfo") SELDOM("network") \
+        SELDOM("appbootinfo") \
+            SELDOM("radio") "{\"key\":\"timer.lps.appinfo\",\"value\":\"4000000\"}],"
+#define SERVER_AT(address) \
+    CONFIG("\"localProfileServer\":\"" address "\",\"profileServerToken\":\"" TOKEN \
+           "\"," SELDOM_ASKED)
+
+static bool is_followed(void *arg)
+{
+    return ((struct site *) arg)->stream;
+}
+
+/* All was asked once, and the stream is open. */
+static void begin_with_signals(struct site *s)
+{
+    begin(s);
+    s->stream_http = 200;
+    configure(s, SERVER_AT("10.1.0.2"));
+    serve(s, "10.1.0.2");
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        if (i != LOCATION && !s->n_asked[i])
+            run_until_asked(s, (enum endpoint) i, 1);
+    device_run_until(&s->device, is_followed, s);
+}
+
+TEST(what_is_signalled_is_asked_at_once)
+{
+    static const struct {
+        const char *signal;
+        enum endpoint endpoint;
+    } cases[] = {{"LOCAL_PROFILE", PROFILE}, {"RADIO", RADIO},     {"APP_INFO", APPS},
+                 {"APP_BOOT_INFO", BOOT},    {"DEV_INFO", DEVICE}, {"NETWORK", NETWORK}};
+    struct site s;
+    begin_with_signals(&s);
+    for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+        signal_change(&s, cases[i].signal);
+        run_until_asked(&s, cases[i].endpoint, 1);
+        device_run_turns(&s.device, 10); /* a turn is a second: signals are limited */
+    }
+    end(&s);
+}
+
+TEST(what_is_signalled_while_it_is_being_asked_is_asked_again)
+{
+    struct site s;
+    begin_with_signals(&s);
+    s.signal_when_asked = "DEV_INFO";
+    signal_change(&s, "DEV_INFO");
+    run_until_asked(&s, DEVICE, 2);
+    end(&s);
+}
+
+TEST(a_signal_does_not_wake_what_the_server_does_not_know)
+{
+    struct site s;
+    begin(&s);
+    s.stream_http = 200;
+    s.answers[APPS].http = 404;
+    configure(&s, SERVER_AT("10.1.0.2"));
+    serve(&s, "10.1.0.2");
+    run_until_asked(&s, APPS, 1);
+    run_until_asked(&s, DEVICE, s.n_asked[DEVICE] ? 0 : 1);
+    device_run_until(&s.device, is_followed, &s);
+    device_run_turns(&s.device, 20);
+    const size_t n = s.n_asked[APPS];
+    signal_change(&s, "APP_INFO");
+    signal_change(&s, "DEV_INFO");
+    run_until_asked(&s, DEVICE, 1);
+    device_run_turns(&s.device, 20);
+    assert_int_equal(s.n_asked[APPS], n);
+    end(&s);
+}
+
+static bool is_followed_elsewhere(void *arg)
+{
+    const struct site *s = arg;
+    return s->stream && str_is(s->stream_url, "http://10.1.0.2:99/api/v1/signal");
+}
+
+TEST(the_stream_follows_the_server_and_goes_with_it)
+{
+    struct site s;
+    begin_with_signals(&s);
+    assert_str(s.stream_url, "http://10.1.0.2:8888/api/v1/signal");
+    assert_int_equal(s.n_streams, 1);
+    /* What leaves the server where it is leaves the stream alone. */
+    serve(&s, "10.1.0.2");
+    configure(&s, SERVER_AT("10.1.0.2"));
+    device_run_turns(&s.device, 50);
+    assert_int_equal(s.n_streams, 1);
+    configure(&s, SERVER_AT("10.1.0.2:99"));
+    device_run_until(&s.device, is_followed_elsewhere, &s);
+    assert_int_equal(s.n_streams, 2);
+    /* Its application goes, and it is not looked for. */
+    serve(&s, "10.1.0.9");
+    device_run_turns(&s.device, 50);
+    assert_null(s.stream);
+    serve(&s, "10.1.0.2");
+    device_run_until(&s.device, is_followed_elsewhere, &s);
+    configure(&s, CONFIG(""));
+    assert_null(s.stream);
+    assert_int_equal(s.n_streams, 3);
     end(&s);
 }
