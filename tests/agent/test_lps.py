@@ -4,6 +4,7 @@ bridge, and obeys."""
 import contextlib
 import ctypes
 import http.server
+import json
 import os
 import socket
 import subprocess
@@ -49,10 +50,12 @@ def listen_in(space, address):
 
 
 class ProfileServer:
-    """Answers each endpoint as it is told: None is 204, a number that status, bytes themselves, else a message."""
+    """Answers each endpoint as it is told: None is 204, a number that status, bytes themselves, else a message. With signals, their stream stays
+    open."""
 
-    def __init__(self, listening):
+    def __init__(self, listening, has_signals=False):
         self.answers, self.said, self.counts, self.lock = {}, {}, {}, threading.Lock()
+        self.streams, self.is_over = [], threading.Event()
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -60,6 +63,9 @@ class ProfileServer:
 
             def answer(self):
                 endpoint = self.path.removeprefix("/api/v1/")
+                if endpoint == "signal" and has_signals:
+                    self.hold()
+                    return
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 status, reply = owner.take(endpoint, body, self.headers)
                 self.send_response(status)
@@ -69,6 +75,14 @@ class ProfileServer:
                 self.end_headers()
                 with contextlib.suppress(ConnectionError):
                     self.wfile.write(reply)
+
+            def hold(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "application/x-ndjson")
+                self.end_headers()
+                self.close_connection = True
+                owner.streams.append(self)
+                owner.is_over.wait()
 
             do_GET = do_POST = answer
 
@@ -96,7 +110,16 @@ class ProfileServer:
         n = self.counts.get(endpoint, 0)
         wait_until(lambda: self.counts.get(endpoint, 0) >= n + more, SECONDS, f"{endpoint} to be asked")
 
+    def signal(self, *endpoints):
+        self.write(json.dumps({"pendingChanges": [f"CONFIG_ENDPOINT_{e}" for e in endpoints]}).encode() + b"\n")
+
+    def write(self, line):
+        wait_until(lambda: self.streams, SECONDS, "the stream of signals")
+        assert len(self.streams) == 1, "one is enough"
+        self.streams[0].wfile.write(line)
+
     def close(self):
+        self.is_over.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -164,9 +187,9 @@ class Home(contextlib.ExitStack):
             "apiVersion": "eve.lfedge.org/v1beta1", "kind": "DeviceConfig", "metadata": {"name": self.device}, "spec": {"config": config}},
             {"Content-Type": "application/apply-patch+yaml"})
 
-    def serve(self):
+    def serve(self, **options):
         [space] = self.spaces("server")
-        self.server = ProfileServer(listen_in(space, self.address()))
+        self.server = ProfileServer(listen_in(space, self.address()), **options)
         return self.server
 
 
@@ -261,3 +284,38 @@ def test_a_graceful_reboot_is_acknowledged_and_not_repeated():
         server.until_asked("devinfo", 3)
         assert server.said["devinfo"]["last_cmd_timestamp"] == 7
         assert home.place.agent.topic("nodeagent", "NodeAgentStatus", "nodeagent")["RestartCounter"] == again["RestartCounter"]
+
+
+def test_a_signal_is_obeyed_long_before_the_next_poll():
+    def until_profile(name):
+        wait_until(lambda: home.agent_status().get("CurrentProfile") == name, SECONDS, f"profile {name}")
+
+    a_day = {f"config.timer.lps.{name}": "86400" for name in ("profile", "radio", "appinfo", "devinfo", "network", "appbootinfo")}
+    with Home(**a_day).begin() as home:
+        server = home.serve(has_signals=True)
+        server.answers["local_profile"] = {"local_profile": "night"}
+        home.configure(localProfileServer=home.address(), profileServerToken=TOKEN, globalProfile="day")
+        until_profile("night")
+        assert server.counts["local_profile"] == 1
+        server.answers["local_profile"] = {"local_profile": "noon"}
+        server.signal("LOCAL_PROFILE")
+        until_profile("noon")
+        # What makes no sense is passed over, and the stream goes on.
+        n = server.counts["network"]
+        server.write(b"\n{broken\n[]\n{\"unknown\":1,\"pendingChanges\":[\"CONFIG_ENDPOINT_NEW\",77,6]}\n")
+        wait_until(lambda: server.counts["network"] > n, SECONDS, "the network to be asked")
+        assert server.counts["local_profile"] == 2
+        # Whoever comes back is followed again.
+        server.close()
+        home.server = None
+        server = home.serve(has_signals=True)
+        server.answers["local_profile"] = {"local_profile": "late"}
+        server.signal("LOCAL_PROFILE")
+        until_profile("late")
+        assert server.counts["local_profile"] == 1
+        # And left when there is none.
+        home.configure(localProfileServer=None, profileServerToken=None)
+        until_profile("day")
+        connection = server.streams[0].connection
+        connection.settimeout(SECONDS)
+        assert connection.recv(1) == b""
