@@ -140,8 +140,12 @@ static bool read_rule(struct arena *arena, const struct json *ace, struct networ
     }
     JSON_FOR_EACH_ITEM (actions, action) {
         ret->drops |= json_get_bool(action, STR("Drop"), false);
-        if (json_get_bool(action, STR("PortMap"), false))
-            ret->target_port = (uint16_t) json_get_int(action, STR("TargetPort"), 0);
+        if (json_get_bool(action, STR("PortMap"), false)) {
+            const int64_t port = json_get_int(action, STR("TargetPort"), 0);
+            if (port < 1 || port > UINT16_MAX)
+                return false;
+            ret->target_port = (uint16_t) port;
+        }
         if (json_get_bool(action, STR("Limit"), false))
             ret->limit = read_limit(action);
     }

@@ -475,7 +475,7 @@ static bool is_wanted_link(const struct linux_network *n, const char *name)
 static bool is_ours(const char *name, const char *our_prefix, const char *next)
 {
     size_t n = strlen(our_prefix);
-    return strncmp(name, our_prefix, n) == 0 && name[n] && strchr(next, name[n]);
+    return strncmp(name, our_prefix, n) == 0 && char_is_in(name[n], next);
 }
 
 struct broom {

@@ -73,7 +73,8 @@ static const char *text_of(struct arena *a, uint32_t address)
 static bool is_plain(struct str name)
 {
     for (size_t i = 0; i < name.n; i++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", name.p[i]))
+        if (!char_is_in(name.p[i],
+                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"))
             return false;
     return name.n > 0 && name.n < NETWORK_NAME_BYTES && name.p[0] != '-';
 }

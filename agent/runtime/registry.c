@@ -37,7 +37,7 @@ static bool has_only(struct str s, const char *more)
 {
     for (size_t i = 0; i < s.n; i++)
         if (!((s.p[i] >= 'a' && s.p[i] <= 'z') || (s.p[i] >= '0' && s.p[i] <= '9') ||
-              (s.p[i] && strchr(more, s.p[i]))))
+              char_is_in(s.p[i], more)))
             return false;
     return s.n > 0;
 }

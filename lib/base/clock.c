@@ -153,7 +153,7 @@ static bool digits(struct str s, size_t at, size_t n, int *ret)
 
 static bool char_at(struct str s, size_t at, const char *any_of)
 {
-    return at < s.n && s.p[at] && strchr(any_of, s.p[at]);
+    return at < s.n && char_is_in(s.p[at], any_of);
 }
 
 /* "Z" or "+hh:mm", in seconds east of UTC. */

@@ -60,6 +60,12 @@ static inline bool str_is(struct str a, const char *z)
     return str_eq(a, str_of(z));
 }
 
+/* Unlike strchr() it finds no NUL in any set. */
+static inline bool char_is_in(char c, const char *set)
+{
+    return c && strchr(set, c);
+}
+
 /* Byte order, shorter first on a common prefix. */
 int str_cmp(struct str a, struct str b);
 bool str_eq_nocase(struct str a, struct str b);

@@ -241,7 +241,7 @@ void h1_begin(struct h1 *h, struct message *m)
 static bool is_token_char(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("!#$%&'*+-.^_`|~", c));
+           char_is_in(c, "!#$%&'*+-.^_`|~");
 }
 
 /* With the blank behind it; empty lines in front are skipped (RFC 9112 2.2). Returns the bytes

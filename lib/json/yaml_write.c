@@ -136,7 +136,7 @@ static bool looks_like_base60(struct str s)
 static bool looks_like_long_number(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!strchr("0123456789+-._eE", s.p[i]))
+        if (!char_is_in(s.p[i], "0123456789+-._eE"))
             return false;
     return s.n >= LONG_NUMBER_BYTES;
 }

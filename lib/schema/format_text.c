@@ -58,7 +58,7 @@ static bool is_port(struct str s)
 
 static bool is_host_char(char c)
 {
-    return (unsigned char) c >= 0x80 || is_alnum(c) || (c && strchr("-._~!$&'()*+,;=:[]<>\"%", c));
+    return (unsigned char) c >= 0x80 || is_alnum(c) || char_is_in(c, "-._~!$&'()*+,;=:[]<>\"%");
 }
 
 static bool is_host(struct str host)
@@ -84,7 +84,7 @@ static bool is_host(struct str host)
 static bool is_user_info(struct str s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (!is_alnum(s.p[i]) && !(s.p[i] && strchr("-._:~!$&'()*+,;=%@", s.p[i])))
+        if (!is_alnum(s.p[i]) && !char_is_in(s.p[i], "-._:~!$&'()*+,;=%@"))
             return false;
     return has_good_escapes(s);
 }
@@ -123,7 +123,7 @@ bool format_is_uri(struct str s)
 
 static bool is_atom_char(char c)
 {
-    return (unsigned char) c >= 0x80 || is_alnum(c) || (c && strchr("!#$%&'*+-/=?^_`{|}~", c));
+    return (unsigned char) c >= 0x80 || is_alnum(c) || char_is_in(c, "!#$%&'*+-/=?^_`{|}~");
 }
 
 /* Atoms with single dots between them. */
@@ -208,7 +208,7 @@ bool format_is_email(struct str s)
 static bool is_host_letter(char c)
 {
     static const char symbols[] = "$+<=>^`|~"; /* Unicode's symbols below 0x80 */
-    return (unsigned char) c >= 0x80 || is_alnum(c) || (c && strchr(symbols, c));
+    return (unsigned char) c >= 0x80 || is_alnum(c) || char_is_in(c, symbols);
 }
 
 static bool is_host_label(struct str s, bool is_last)

@@ -143,7 +143,7 @@ static int read_escape(struct reader *r, uint32_t *ret_rune)
 static bool read_perl_class(struct reader *r, bool in_class)
 {
     char c = peek(r, 0) == '\\' ? peek(r, 1) : '\0';
-    if (!c || !strchr("dDsSwW", c))
+    if (!char_is_in(c, "dDsSwW"))
         return false;
     /* PCRE2's \s has the vertical tab as well, which Go's has not. */
     if (c == 's')

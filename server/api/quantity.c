@@ -56,7 +56,7 @@ static struct str take(struct str *rest, size_t n)
 static bool is_suffix_shape(struct str suffix)
 {
     size_t i = 0;
-    while (i < suffix.n && strchr("eEinumkKMGTP", suffix.p[i]))
+    while (i < suffix.n && char_is_in(suffix.p[i], "eEinumkKMGTP"))
         i++;
     if (i < suffix.n && (suffix.p[i] == '+' || suffix.p[i] == '-'))
         i++;

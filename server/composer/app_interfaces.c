@@ -147,7 +147,7 @@ static bool is_mac(struct str s)
         return false;
     for (size_t i = 0; i < s.n; i++) {
         const bool is_good =
-            i % 3 == 2 ? s.p[i] == ':' : s.p[i] && strchr("0123456789abcdefABCDEF", s.p[i]);
+            i % 3 == 2 ? s.p[i] == ':' : char_is_in(s.p[i], "0123456789abcdefABCDEF");
         if (!is_good)
             return false;
     }

@@ -197,7 +197,7 @@ static bool is_hex_key(struct str s)
     if (s.n != WIFI_KEY_HEX_BYTES)
         return false;
     for (size_t i = 0; i < s.n; i++)
-        if (!strchr("0123456789abcdefABCDEF", s.p[i]))
+        if (!char_is_in(s.p[i], "0123456789abcdefABCDEF"))
             return false;
     return true;
 }

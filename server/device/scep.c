@@ -92,7 +92,7 @@ static bool is_token(struct str s)
     for (size_t i = 0; i < s.n; i++) {
         const char c = s.p[i];
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              strchr(marks, c)))
+              char_is_in(c, marks)))
             return false;
     }
     return s.n > 0;

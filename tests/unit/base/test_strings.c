@@ -119,3 +119,11 @@ TEST(buf_grows_prints_and_hands_over)
     assert_null(b.p);
     free(taken);
 }
+
+TEST(a_set_of_characters_has_no_end_in_it)
+{
+    assert_true(char_is_in('b', "abc"));
+    assert_false(char_is_in('d', "abc"));
+    assert_false(char_is_in('\0', "abc"));
+    assert_false(char_is_in('a', ""));
+}
