@@ -53,15 +53,23 @@ bool uplink_netdump_is_due(const struct uplink_netdump *d, const char *topic, in
     const struct dirent *e;
     int64_t last_us = 0, at_us;
     while (directory && (e = readdir(directory)))
-        if (read_stamp(e->d_name, topic, &at_us))
+        /* A clock that was ahead must not silence it until then. */
+        if (read_stamp(e->d_name, topic, &at_us) && at_us <= wall_us)
             last_us = MAX(last_us, at_us);
     if (directory)
         (void) closedir(directory);
-    /* A clock that was ahead must not silence it for ever. */
-    return last_us == 0 || last_us > wall_us || wall_us - last_us >= d->interval_s * 1000000;
+    return last_us == 0 || wall_us - last_us >= d->interval_s * 1000000;
 }
 
-static void remove_oldest(const struct uplink_netdump *d, const char *topic)
+static void remove_file(const struct uplink_netdump *d, const char *name)
+{
+    BUF_AUTO path = {0};
+    buf_printf(&path, "%s/%s", d->directory, name);
+    (void) unlink(path.p);
+}
+
+/* Those of a time that has not come, made by a clock that was ahead, go before the oldest. */
+static void remove_surplus(const struct uplink_netdump *d, const char *topic, int64_t wall_us)
 {
     struct dirent **names = NULL;
     int64_t at_us;
@@ -69,11 +77,16 @@ static void remove_oldest(const struct uplink_netdump *d, const char *topic)
     size_t n_files = 0;
     for (int i = 0; i < n; i++)
         n_files += read_stamp(names[i]->d_name, topic, &at_us);
+    for (int i = n; i-- > 0;)
+        if (n_files > d->max_count && read_stamp(names[i]->d_name, topic, &at_us) &&
+            at_us > wall_us) {
+            remove_file(d, names[i]->d_name);
+            n_files--;
+        }
     for (int i = 0; i < n; i++) {
-        if (n_files > d->max_count && read_stamp(names[i]->d_name, topic, &at_us)) {
-            BUF_AUTO path = {0};
-            buf_printf(&path, "%s/%s", d->directory, names[i]->d_name);
-            (void) unlink(path.p);
+        if (n_files > d->max_count && read_stamp(names[i]->d_name, topic, &at_us) &&
+            at_us <= wall_us) {
+            remove_file(d, names[i]->d_name);
             n_files--;
         }
         free(names[i]);
@@ -152,6 +165,6 @@ int uplink_netdump_write(const struct uplink_netdump *d, const char *topic, int6
     if (r == 0)
         r = pki_file_write(path.p, buf_str(&packed), 0644);
     if (r == 0)
-        remove_oldest(d, topic);
+        remove_surplus(d, topic, wall_us);
     return r;
 }

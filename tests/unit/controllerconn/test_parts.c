@@ -432,6 +432,27 @@ static void assert_archive(const char *path, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
+TEST(archives_of_a_clock_that_was_ahead_give_way)
+{
+    char above[] = "/tmp/uplink-trace-XXXXXX";
+    assert_non_null(mkdtemp(above));
+    const struct uplink_netdump d = {above, .interval_s = 3600, .max_count = 2};
+    const struct uplink_netdump_file file = {"eve/dns.json", STR("{}\n")};
+    const int64_t hour_us = 3600000000LL;
+    for (int64_t i = 8; i <= 9; i++)
+        assert_int_equal(uplink_netdump_write(&d, "nim-ok", i * hour_us, &file, 1), 0);
+    assert_true(uplink_netdump_is_due(&d, "nim-ok", hour_us));
+    assert_int_equal(uplink_netdump_write(&d, "nim-ok", hour_us, &file, 1), 0);
+    assert_false(uplink_netdump_is_due(&d, "nim-ok", hour_us + 1));
+    assert_int_equal(uplink_netdump_write(&d, "nim-ok", 2 * hour_us, &file, 1), 0);
+    for (int i = 1; i <= 9; i++) {
+        BUF_AUTO path = {0};
+        buf_printf(&path, "%s/nim-ok-1970-01-01T0%d-00-00.tgz", above, i);
+        assert_int_equal(unlink(path.p), i <= 2 ? 0 : -1);
+    }
+    assert_int_equal(rmdir(above), 0);
+}
+
 TEST(archives_are_made_seldom_and_only_so_many_kept)
 {
     char above[] = "/tmp/uplink-trace-XXXXXX";
