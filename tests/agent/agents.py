@@ -124,7 +124,10 @@ class Place:
         return items[0]
 
     def uuid(self):
-        return wait_until(lambda: self.device().get("status", {}).get("uuid"), SECONDS, "its UUID")
+        """Once those who read what it sends know it, too: they learn of it by an event."""
+        uuid = wait_until(lambda: self.device().get("status", {}).get("uuid"), SECONDS, "its UUID")
+        wait_until(lambda: self.server.request("GET", f"/edgenode/{uuid}/lastseen", raw=True)[0] == 200, SECONDS, "it to be known")
+        return uuid
 
     def read(self, stream, **query):
         return self.site.read(types.SimpleNamespace(uuid=self.uuid()), stream, **query)

@@ -170,8 +170,10 @@ def test_faults():
         assert sorted(uuids(s, site)) == before, "a device came back as another"
         assert report["total"]["lost_on_purpose"] > 0 and report["total"]["delayed_on_purpose"] > 0
         assert report["devices"]["restarts"] >= n and report["devices"]["broken"] == 0
-        # What is lost is no error of the server.
-        assert report["errors"] == 0 and f.code == 0, report["total"]["errors_by_kind"]
+        # What is lost is no error of the server. One whose registration is lost asks all the same who it is, and nobody knows it yet.
+        strangers = report["total"]["errors_by_kind"].get("http-401", 0)
+        assert strangers <= report["total"]["endpoints"]["register"]["lost_on_purpose"], report["total"]["endpoints"]
+        assert report["errors"] == strangers and f.code == (strangers > 0), report["total"]["errors_by_kind"]
 
 
 def test_a_server_that_is_not_there():
@@ -210,12 +212,13 @@ def test_what_cannot_start_is_said():
 
 DAY_S = 86400
 SLOW, DRAINING, FAST = 20, 100, 1440  # simulated seconds in a second
-# When the server is back, its busiest second has at most so many times the requests of the busiest before; so many devices at once would be more.
+# When the server is back, its busiest second has at most so many times the answers of the busiest before; so many devices at once would be more.
 MOST_AT_ONCE = 4
 
 
 def rows(report, begin, end):
-    return [row[0] for row in report["timeline"]["seconds"][int(begin):int(end)]]
+    """What was answered in each second; what is refused while there is no server goes on until time is slow again."""
+    return [row[1] for row in report["timeline"]["seconds"][int(begin):int(end)]]
 
 
 def test_a_day_without_the_server():
@@ -265,7 +268,7 @@ def test_a_day_without_the_server():
         assert report["info"]["dropped"] == 0 and report["info"]["waiting"] <= 20 * n, report["info"]
         assert report["logs"]["device_lines_refused"] == 0 and report["devices"]["running"] == n, report
         usual, first = max(rows(report, steady_begin, down)), rows(report, back, watched)
-        assert sum(first) > 0 and max(first) <= MOST_AT_ONCE * usual, f"{max(first)} requests in a second after the server's return, {usual} before: {first}"
+        assert sum(first) > 0 and max(first) <= MOST_AT_ONCE * usual, f"{max(first)} answers in a second after the server's return, {usual} before: {first}"
 
 
 def test_the_page_runs_as_written():
