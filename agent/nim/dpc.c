@@ -138,6 +138,12 @@ void dpc_results_clear(struct dpc_results *r)
     results_done(r);
 }
 
+void dpc_results_forgive(struct dpc_results *r)
+{
+    r->failed_us = 0;
+    set_words(&r->error, STR_NONE);
+}
+
 void dpc_take_results(struct dpc *d, struct dpc *from)
 {
     results_done(&d->results);

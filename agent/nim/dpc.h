@@ -17,6 +17,7 @@
 
 #define DPC_KEY_LAST_RESORT "lastresort"
 #define DPC_KEY_MANUAL "manual"
+#define DPC_KEY_LPS "lps"
 
 /* Of the EVE API, as JSON and info carry it. */
 enum dpc_origin {
@@ -26,6 +27,7 @@ enum dpc_origin {
     DPC_ORIGIN_OVERRIDE = 3,
     DPC_ORIGIN_LAST_RESORT = 4,
     DPC_ORIGIN_MANUAL = 5,
+    DPC_ORIGIN_LPS = 7,
 };
 
 /* Wall times, 0: never. Words are owned; NULL: none. */
@@ -37,9 +39,11 @@ struct dpc_results {
 struct dpc_port {
     char *name, *label; /* of the interface; logical */
     bool is_management, is_l3, has_invalid_config;
-    bool is_cellular; /* with something configured */
-    int dhcp;         /* of enum machine_dhcp */
-    int link_error;   /* negative errno: its interface, a VLAN or bond, could not be made */
+    bool is_cellular;          /* with something configured */
+    bool allows_local_changes; /* AllowLocalModifications */
+    int wireless_type;         /* of WirelessCfg; 0: it has a cable */
+    int dhcp;                  /* of enum machine_dhcp */
+    int link_error; /* negative errno: its interface, a VLAN or bond, could not be made */
     int64_t submitted_us;
     struct dpc_results results;
 };
@@ -100,5 +104,7 @@ bool dpc_was_working(const struct dpc *d);
 void dpc_results_succeed(struct dpc_results *r, int64_t wall_us, struct str warning);
 void dpc_results_fail(struct dpc_results *r, int64_t wall_us, struct str error);
 void dpc_results_clear(struct dpc_results *r);
+/* It was found of something else. */
+void dpc_results_forgive(struct dpc_results *r);
 /* Takes over what another configuration of the same content has been through. */
 void dpc_take_results(struct dpc *d, struct dpc *from);

@@ -227,6 +227,12 @@ static bool is_cellular(const struct json *port)
             json_count(json_get(c, STR("Cellular"))) > 0);
 }
 
+static int read_wireless(const struct json *port)
+{
+    const int64_t type = json_get_int(json_get(port, STR("WirelessCfg")), STR("WType"), 0);
+    return type >= 0 && type <= UINT8_MAX ? (int) type : 0;
+}
+
 static int read_dhcp(const struct json *port)
 {
     const int64_t dhcp = json_get_int(port, STR("Dhcp"), MACHINE_DHCP_UNSET);
@@ -242,6 +248,8 @@ static struct dpc_port read_port(const struct json *v, const struct dpc_defaults
         .is_l3 = json_get_bool(v, STR("IsL3Port"), false),
         .has_invalid_config = json_get_bool(v, STR("InvalidConfig"), false),
         .is_cellular = is_cellular(v),
+        .allows_local_changes = json_get_bool(v, STR("AllowLocalModifications"), false),
+        .wireless_type = read_wireless(v),
         .dhcp = read_dhcp(v),
         .submitted_us = read_time(json_get(v, STR("ConfigSource")), STR("SubmittedAt")),
         .results = read_results(v),

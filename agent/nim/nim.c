@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "nim/nim_internal.h"
+#include "nim/overlay.h"
 
 #define GLOBAL STR("global")
 #define MAX_AGAIN \
@@ -50,6 +51,7 @@ struct json *nim_status(struct nim *m, struct arena *a)
     if (r < 0)
         log_warning("the machine's interfaces are not known, retrying later", LOG_ERRNO(r));
     const struct status_inputs in = {.list = &m->list,
+                                     .overlay = m->overlay,
                                      .is_testing = m->verifier.is_running,
                                      .interfaces = list,
                                      .n_interfaces = n,
@@ -243,6 +245,43 @@ void nim_remove(struct nim *m, const struct dpc *like)
         list_changed(m, /* is_anew= */ true);
 }
 
+/* ---- the overlay --------------------------------------------------------------------------- */
+
+static void replace_overlay(struct nim *m, struct dpc *d)
+{
+    dpc_free(m->overlay);
+    m->overlay = d;
+}
+
+void nim_lay_over(struct nim *m, struct dpc *d)
+{
+    if (d && d->n_ports == 0)
+        dpc_free(TAKE(d));
+    if (!d && !m->overlay)
+        return;
+    if (d && m->overlay && dpc_has_same_content(d, m->overlay)) {
+        dpc_take_results(d, m->overlay);
+        replace_overlay(m, d);
+        m->needs_status = true;
+        nim_act(m);
+        return;
+    }
+    /* What has failed was another configuration: this one need not wait. */
+    for (size_t i = 0; i < m->list.n_items; i++)
+        if (overlay_touches(m->list.items[i], m->overlay) || overlay_touches(m->list.items[i], d))
+            dpc_results_forgive(&m->list.items[i]->results);
+    replace_overlay(m, d);
+    list_changed(m, /* is_anew= */ true);
+}
+
+struct dpc_port *nim_find_port(const struct nim *m, struct str name)
+{
+    const struct dpc *d = dpc_list_current(&m->list);
+    struct dpc_port *own = d ? dpc_find_port(d, name) : NULL;
+    struct dpc_port *by = own ? overlay_find(m->overlay, own, NULL, NULL) : NULL;
+    return by ? by : own;
+}
+
 /* ---- the network --------------------------------------------------------------------------- */
 
 static bool is_crucial(const struct nim *m, struct str name)
@@ -405,6 +444,7 @@ void nim_free(struct nim *m)
     publication_free(m->status);
     publication_free(m->list_topic);
     dpc_list_done(&m->list);
+    dpc_free(m->overlay);
     for (size_t i = 0; i < m->n_scripts; i++) {
         mem_free(m->scripts[i].port);
         mem_free(m->scripts[i].pac);

@@ -56,6 +56,7 @@ struct nim {
     struct publication *status, *list_topic;
     struct subscription *topics[NIM_TOPICS];
     struct dpc_list list;
+    struct dpc *overlay; /* of a local profile server; NULL: none */
     struct verifier verifier;
     struct nim_test test;
     struct nim_geo geo;
@@ -77,6 +78,10 @@ void nim_act(struct nim *m);
 /* Takes it over: a new or changed configuration. */
 void nim_put(struct nim *m, struct dpc *d);
 void nim_remove(struct nim *m, const struct dpc *like);
+/* Takes it over: what a local profile server wants; NULL: nothing. */
+void nim_lay_over(struct nim *m, struct dpc *d);
+/* Of the configuration in use, as it is in force: where results belong. NULL: there is none. */
+struct dpc_port *nim_find_port(const struct nim *m, struct str name);
 /* On this machine itself: no port leads to it. */
 bool nim_controller_is_here(const struct nim *m);
 /* The status as of now. */

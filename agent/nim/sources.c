@@ -50,16 +50,30 @@ static enum dpc_origin origin_of(const struct json *value)
                                                                 : DPC_ORIGIN_CONTROLLER;
 }
 
-/* What a local profile server asks for is laid over a configuration of the controller on EVE;
- * here nobody asks it. */
-static bool is_overlay(const struct json *value)
+/* No configuration to choose: it changes whichever is chosen. */
+static bool is_overlay(struct str key, const struct json *value)
 {
-    return str_is(json_get_str(value, STR("Key")), "lps");
+    const struct str own = json_get_str(value, STR("Key"));
+    return str_is(own.n ? own : key, DPC_KEY_LPS);
+}
+
+static void take_overlay(struct nim *m, const struct json *value)
+{
+    const struct dpc_defaults d = defaults_of(m, DPC_ORIGIN_LPS, STR(DPC_KEY_LPS));
+    struct dpc *dpc = NULL;
+    const int r = dpc_read(value, &d, &dpc);
+    if (r < 0)
+        log_warning("what a local profile server wants of ports makes no sense, ignoring",
+                    LOG_ERRNO(r));
+    else
+        nim_lay_over(m, dpc);
 }
 
 static void on_zedagent(void *arg, struct str key, const struct json *value)
 {
-    if (!is_overlay(value))
+    if (is_overlay(key, value))
+        take_overlay(arg, value);
+    else
         take(arg, origin_of(value), key, value);
 }
 
@@ -72,7 +86,9 @@ static void on_zedagent_again(void *arg, struct str key, const struct json *valu
 
 static void on_zedagent_gone(void *arg, struct str key, const struct json *last)
 {
-    if (!is_overlay(last))
+    if (is_overlay(key, last))
+        nim_lay_over(arg, NULL);
+    else
         drop(arg, origin_of(last), key, last);
 }
 

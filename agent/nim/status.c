@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "nim/links.h"
+#include "nim/overlay.h"
 
 enum network_type { IPV4_ONLY = 5, IPV6 = 6, IPV6_ONLY = 7 };
 /* Taken over from the configuration as they are. */
@@ -330,6 +331,21 @@ static struct json write_port(struct arena *a, const struct status_inputs *in,
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
+/* Whatever of it is nearby's to say, with what was found of that. */
+static struct dpc_port in_force(struct arena *a, const struct dpc *overlay,
+                                const struct dpc_port *own, struct str *ret_error)
+{
+    const struct dpc_port *by = overlay_find(overlay, own, a, ret_error);
+    struct dpc_port p = *own;
+    if (!by)
+        return p;
+    p.dhcp = by->dhcp;
+    p.submitted_us = by->submitted_us;
+    p.has_invalid_config = by->has_invalid_config;
+    p.results = by->results;
+    return p;
+}
+
 static struct json write_silence(struct arena *a, const struct json *asked)
 {
     struct json to = json_object();
@@ -352,9 +368,15 @@ struct json *status_write(struct arena *a, const struct status_inputs *in)
     json_set(a, to, STR("CurrentIndex"), json_int(in->list->current));
     json_set(a, to, STR("RadioSilence"), write_silence(a, in->radio_silence));
     struct json ports = json_array();
-    const struct json *config = d ? dpc_config(a, d) : NULL;
-    for (size_t i = 0; d && i < json_count(config) && i < d->n_ports; i++)
-        json_push(a, &ports, write_port(a, in, config, i, &d->ports[i]));
+    const struct json *config = d ? overlay_config(a, d, in->overlay) : NULL;
+    for (size_t i = 0; d && i < json_count(config) && i < d->n_ports; i++) {
+        struct str error = STR_NONE;
+        const struct dpc_port p = in_force(a, in->overlay, &d->ports[i], &error);
+        struct json port = write_port(a, in, config, i, &p);
+        if (error.n)
+            json_set(a, &port, STR("LpsConfigError"), json_string(error));
+        json_push(a, &ports, port);
+    }
     json_set(a, to, STR("Ports"), ports);
     return to;
 }

@@ -22,6 +22,7 @@ struct status_place {
 
 struct status_inputs {
     const struct dpc_list *list;
+    const struct dpc *overlay; /* NULL: none */
     bool is_testing;
     const struct machine_interface *interfaces;
     size_t n_interfaces;

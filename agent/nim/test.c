@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "nim/links.h"
 #include "nim/nim_internal.h"
+#include "nim/overlay.h"
 #include "node/netdump.h"
 
 #define TOPIC "nim" /* of archived traces */
@@ -19,8 +20,10 @@ static void ask(struct nim *m);
 static bool awaits_modem(const struct nim *m, struct arena *a, const struct dpc *d)
 {
     bool has_modem = false;
-    for (size_t i = 0; i < d->n_ports; i++)
-        has_modem = has_modem || (d->ports[i].is_management && d->ports[i].is_cellular);
+    for (size_t i = 0; i < d->n_ports; i++) {
+        const struct dpc_port *p = nim_find_port(m, str_of(d->ports[i].name));
+        has_modem = has_modem || (d->ports[i].is_management && p && p->is_cellular);
+    }
     if (!has_modem)
         return false;
     const struct json *status = nim_modems(m, a);
@@ -65,6 +68,7 @@ static struct verifier_findings look(struct nim *m, struct arena *a, const struc
     struct verifier_findings f = {.is_assigned = held.is_assigned,
                                   .is_held = held.is_held,
                                   .awaits_modem = awaits_modem(m, a, d),
+                                  .is_local = overlay_covers_uplinks(d, m->overlay),
                                   .words = held.words};
     look_at_ports(m, a, d, &f);
     return f;
@@ -146,7 +150,7 @@ static void on_script(void *arg, struct str pac, struct str url, struct str word
         pac = STR_NONE, words = STR("the proxy script is too large");
     const bool is_new = keep_script(m, name, pac, url);
     if (!pac.p) {
-        struct dpc_port *p = dpc_find_port(dpc_list_current(&m->list), name);
+        struct dpc_port *p = nim_find_port(m, name);
         if (p)
             dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock), words);
         fail(m, words);
@@ -174,12 +178,12 @@ static void look_for_script(struct nim *m)
 
 /* ---- the ping ------------------------------------------------------------------------------ */
 
-static void record_ports(struct nim *m, struct dpc *d, const struct uplink_verification *v)
+static void record_ports(struct nim *m, const struct uplink_verification *v)
 {
     const int64_t now_us = m->node->clock->wall_us(m->node->clock);
     for (size_t i = 0; i < v->n_ports; i++) {
         const struct uplink_verified_port *result = &v->ports[i];
-        struct dpc_port *p = dpc_find_port(d, result->name);
+        struct dpc_port *p = nim_find_port(m, result->name);
         if (!p || !result->is_recorded || p->has_invalid_config)
             continue;
         if (result->is_good)
@@ -204,7 +208,8 @@ static void record_missing(struct nim *m, struct dpc *d, struct arena *a)
         const struct str words = p->link_error ? arena_printf(a, "interface %s cannot be made: %s",
                                                               p->name, strerror(-p->link_error))
                                                : arena_printf(a, "missing interface %s", p->name);
-        dpc_results_fail(&p->results, m->node->clock->wall_us(m->node->clock), words);
+        dpc_results_fail(&nim_find_port(m, str_of(p->name))->results,
+                         m->node->clock->wall_us(m->node->clock), words);
     }
 }
 
@@ -231,7 +236,7 @@ static void on_verified(void *arg, const struct uplink_verification *v)
         return;
     }
     node_trace_end(m->node, TAKE(m->test.trace), TOPIC, "ping", v->is_reachable);
-    record_ports(m, d, v);
+    record_ports(m, v);
     record_missing(m, d, a);
     struct verifier_findings f = look(m, a, d);
     f.is_reachable = v->is_reachable;
@@ -297,7 +302,7 @@ static void apply(struct nim *m, struct dpc *d)
     if (m->applied == d)
         return;
     m->applied = d;
-    const struct json *ports = dpc_config(a, d);
+    const struct json *ports = overlay_config(a, d, m->overlay);
     apply_links(m, a, ports, d);
     JSON_FOR_EACH_ITEM (ports, port) {
         const struct machine_port p = status_machine_port(a, port);

@@ -53,6 +53,7 @@ static void begin(struct verifier *v, int at)
 {
     v->list->current = at;
     v->is_running = true;
+    v->stays = false;
     v->begun_us = v->clock->monotonic_us(v->clock);
     v->retry_us = v->test_us = v->better_us = 0;
     v->wants_test = true;
@@ -93,7 +94,9 @@ void verifier_restart(struct verifier *v)
 {
     if (v->is_running || (v->is_silent && v->list->current >= 0))
         return;
-    const int at = dpc_list_next_testable(v->list, 0, wall_us(v));
+    int at = dpc_list_next_testable(v->list, 0, wall_us(v));
+    if (v->stays && v->list->current >= 0 && (at < 0 || at > v->list->current))
+        at = v->list->current;
     if (at >= 0)
         begin(v, at);
     else if (v->list->current < 0)
@@ -105,6 +108,7 @@ void verifier_restart(struct verifier *v)
 void verifier_restart_anew(struct verifier *v)
 {
     v->is_running = false;
+    v->stays = false;
     v->wants_test = false;
     v->retry_us = 0;
     verifier_restart(v);
@@ -116,6 +120,14 @@ void verifier_hurry(struct verifier *v)
         return;
     v->retry_us = 0;
     v->wants_test = true;
+}
+
+/* What is wrong with it would be wrong with every other one. */
+static void stay(struct verifier *v)
+{
+    v->works = false;
+    v->stays = true;
+    settle(v);
 }
 
 static void go_on(struct verifier *v)
@@ -176,7 +188,10 @@ static void take_verification(struct verifier *v, struct dpc *d, const struct ve
         break;
     case NODE_NETWORK_FAIL:
     case NODE_NETWORK_FAIL_WITH_IP_AND_DNS:
-        go_on(v);
+        if (f->is_local && !dpc_is_untested(v->list->items[0]))
+            stay(v);
+        else
+            go_on(v);
         break;
     default:
         v->retry_us = after_ms(v, MAX(v->duration_ms, 1));

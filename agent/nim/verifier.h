@@ -25,6 +25,7 @@ struct verifier_findings {
     size_t n_missing;      /* and that do not */
     bool has_ip_and_dns;   /* some management port has both */
     bool is_not_ready;     /* some port has not, or names are not yet answered */
+    bool is_local;         /* all of it is as somebody nearby wants it, in whatever configuration */
     struct str words;      /* what was wrong, or a warning */
 };
 
@@ -40,6 +41,7 @@ struct verifier {
     bool is_silent;  /* radio silence: nothing is verified */
     bool is_running; /* a configuration is sought, not just tested */
     bool works;      /* as the last test had it */
+    bool stays;      /* it does not, but nothing below it would do better */
     bool wants_test; /* of the current configuration, now: the owner takes it off */
     int64_t begun_us;
     /* Monotonic, 0: not at all. */

@@ -10,6 +10,7 @@
  *
  *     {"poll":true}                         POST config over the ports nim has published
  *     {"dpc":{DevicePortConfig}}            of the controller; {"undpc":true} withdraws it
+ *     {"lps":{DevicePortConfig}}            of a local profile server; {"unlps":true}
  *     {"agent":{ZedAgentStatus}}
  *     {"items":{"timer.port.testinterval":2}}
  *     {"order":true}                        which ports the next poll would try
@@ -98,7 +99,7 @@ static void on_line(void *arg, struct arena *a, const struct json *v)
     struct tool *t = arg;
     (void) a;
     const struct json *dpc = json_get(v, STR("dpc")), *items = json_get(v, STR("items"));
-    const struct json *agent = json_get(v, STR("agent"));
+    const struct json *agent = json_get(v, STR("agent")), *lps = json_get(v, STR("lps"));
     if (json_get(v, STR("poll")))
         poll_controller(t);
     else if (json_get(v, STR("metrics")))
@@ -109,6 +110,10 @@ static void on_line(void *arg, struct arena *a, const struct json *v)
         tool_say_result(publication_publish(t->dpc, STR("zedagent"), dpc));
     else if (json_get(v, STR("undpc")))
         tool_say_result(publication_unpublish(t->dpc, STR("zedagent")));
+    else if (lps)
+        tool_say_result(publication_publish(t->dpc, STR("lps"), lps));
+    else if (json_get(v, STR("unlps")))
+        tool_say_result(publication_unpublish(t->dpc, STR("lps")));
     else if (agent)
         tool_say_result(publication_publish(t->agent, STR("zedagent"), agent));
     else if (items)

@@ -551,3 +551,115 @@ TEST(a_link_that_cannot_be_made_says_why)
     assert_non_null(strstr(list.p, "interface lan5 cannot be made: Operation not supported"));
     done(&w);
 }
+
+#define LOCALLY_OPEN(allowed) \
+    "{\"Version\":1,\"Key\":\"zedagent\",\"TimePriority\":\"2026-02-01T00:00:00Z\",\"Ports\":[{" \
+    "\"IfName\":\"eth0\",\"Logicallabel\":\"up\",\"IsMgmt\":true,\"Dhcp\":4" allowed "}]}"
+#define OPEN LOCALLY_OPEN(",\"AllowLocalModifications\":true")
+#define LOCAL(address) \
+    "{\"Version\":1,\"Key\":\"lps\",\"Ports\":[{\"IfName\":\"eth0\",\"Logicallabel\":\"up\"," \
+    "\"Dhcp\":1,\"AddrSubnet\":\"" address "/24\"," \
+    "\"ConfigSource\":{\"Origin\":7,\"SubmittedAt\":\"2026-03-01T00:00:00Z\"}}]}"
+
+static void publish_local(struct world *w, const char *text)
+{
+    const struct json *v = json_parse_quick(w->device.arena, str_of(text));
+    assert_non_null(v);
+    assert_int_equal(publication_publish(w->topics[0], STR("lps"), v), 0);
+    settle(w);
+}
+
+static const struct json *status_of_port(struct world *w)
+{
+    BUF_AUTO text = {0};
+    assert_int_equal(
+        node_file_read(w->device.node, NODE_RUN, STR("nim/DeviceNetworkStatus/global.json"), &text),
+        0);
+    struct arena *a = w->device.arena;
+    const struct json *status = json_parse_quick(a, arena_str(a, buf_str(&text)));
+    return &json_get(status, STR("Ports"))->items[0];
+}
+
+static void assert_applied(struct world *w, const char *expected)
+{
+    assert_string_equal(w->applied.p ? w->applied.p : "", expected);
+    buf_reset(&w->applied);
+}
+
+TEST(what_a_local_server_wants_is_laid_over_and_taken_off)
+{
+    struct world w;
+    init(&w);
+    add_interface(&w, "eth0", "10.0.0.1");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ false);
+    publish(&w, 0, OPEN);
+    assert_applied(&w, "eth0:4 ");
+    publish_local(&w, LOCAL("10.0.0.1"));
+    assert_applied(&w, "eth0:1 ");
+    assert_int_equal(
+        json_get_int(json_get(status_of_port(&w), STR("ConfigSource")), STR("Origin"), 0), 7);
+    /* Said once more it is nothing new. */
+    publish_local(&w, LOCAL("10.0.0.1"));
+    assert_applied(&w, "");
+    /* Permission is revoked, and given again. */
+    publish(&w, 0, LOCALLY_OPEN(""));
+    assert_applied(&w, "eth0:4 ");
+    assert_str(json_get_str(status_of_port(&w), STR("LpsConfigError")),
+               "local modifications not permitted for port \"up\"");
+    publish(&w, 0, OPEN);
+    assert_applied(&w, "eth0:1 ");
+    /* Of nothing, as EVE's zedagent takes it back. */
+    publish_local(&w, "{\"Version\":1,\"Key\":\"lps\"}");
+    assert_applied(&w, "eth0:4 ");
+    assert_int_equal(
+        json_get_int(json_get(status_of_port(&w), STR("ConfigSource")), STR("Origin"), 0), 1);
+    publish_local(&w, LOCAL("10.0.0.1"));
+    assert_applied(&w, "eth0:1 ");
+    assert_int_equal(publication_unpublish(w.topics[0], STR("lps")), 0);
+    settle(&w);
+    assert_applied(&w, "eth0:4 ");
+    done(&w);
+}
+
+TEST(what_makes_no_sense_is_not_laid_over)
+{
+    struct world w;
+    init(&w);
+    add_interface(&w, "eth0", "10.0.0.1");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ false);
+    publish(&w, 0, OPEN);
+    publish_local(&w, LOCAL("10.0.0.1"));
+    assert_applied(&w, "eth0:4 eth0:1 ");
+    publish_local(&w, "{\"Key\":\"lps\",\"Ports\":7}");
+    publish_local(&w, "{\"Key\":\"lps\",\"Ports\":[7]}");
+    assert_applied(&w, "");
+    done(&w);
+}
+
+TEST(a_failure_by_local_will_is_no_reason_to_fall_back_and_a_better_one_is_tried_at_once)
+{
+    struct world w;
+    init(&w);
+    add_interface(&w, "eth0", "10.0.0.1");
+    add_interface(&w, "eth1", "10.0.1.1");
+    begin(&w, /* starts_with_machine= */ false, /* is_simulated= */ false);
+    publish(&w, 0, ONE("bootstrap", "eth1", ""));
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_SUCCESS);
+    publish(&w, 0, OPEN);
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_SUCCESS);
+    buf_reset(&w.applied);
+    w.is_deaf[0] = true;
+    publish_local(&w, LOCAL("10.0.0.1"));
+    pass(&w, 400);
+    w.interfaces[0].is_up = false;
+    network(&w);
+    w.interfaces[0].is_up = true;
+    network(&w);
+    pass(&w, 1000);
+    assert_null(strstr(w.applied.p, "eth1"));
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_FAIL_WITH_IP_AND_DNS);
+    w.is_deaf[0] = false;
+    publish_local(&w, LOCAL("10.0.0.7"));
+    assert_int_equal(w.device.node->network_state, NODE_NETWORK_SUCCESS);
+    done(&w);
+}
