@@ -22,7 +22,6 @@
 #define MIN_INTERVAL_MS 1000
 /* As EVE's tickers: 0.88 to 1.1 of the interval. */
 #define SPREAD_PERCENT 11
-#define NO_LOCAL_NETWORK "ports cannot be configured by a local profile server here"
 
 enum endpoint_id {
     ENDPOINT_PROFILE,
@@ -60,7 +59,7 @@ struct lps {
     struct signal_stream *signals;
     char *server; /* as it was looked for */
     bool is_stale;
-    const char *network_error; /* of what the server ordered; "": nothing */
+    char *network_error; /* of the ports it ordered last; NULL: none */
 };
 
 /* ---- what is told, and what comes back ------------------------------------------------------ */
@@ -90,7 +89,8 @@ static struct str make_place(struct lps *l, struct world *w)
 
 static struct str make_network(struct lps *l, struct world *w)
 {
-    const Eve__Profile__NetworkInfo *i = lps_network_info(w, str_of(l->network_error));
+    const struct str error = str_of(l->network_error ? l->network_error : "");
+    const Eve__Profile__NetworkInfo *i = lps_network_info(w, l->zedagent, error);
     return i ? pb_pack(w->arena, &i->base) : STR_NONE;
 }
 
@@ -121,11 +121,23 @@ static void take_device(struct lps *l, const void *order)
     zedagent_take_device_command(l->zedagent, order);
 }
 
-/* The ports stay as the controller says, and the server is told why. */
+static void set_network_error(struct lps *l, struct str words)
+{
+    mem_free(l->network_error);
+    l->network_error = words.n ? str_dup(words) : NULL;
+}
+
 static void take_network(struct lps *l, const void *order)
 {
-    const Eve__Profile__LocalNetworkConfig *c = order;
-    l->network_error = c->n_ports ? NO_LOCAL_NETWORK : "";
+    ARENA_AUTO a = arena_new();
+    struct report_view view;
+    report_view_init(l->report, a, &view);
+    const struct json *configs = world_only(&view.world, REPORT_PORT_CONFIGS);
+    const struct str error = zedagent_take_network(l->zedagent, a, order, configs);
+    if (error.n)
+        log_warning("ports are not configured by the local profile server",
+                    LOG_STR("error", error));
+    set_network_error(l, error);
 }
 
 static void take_boot(struct lps *l, const void *order)
@@ -141,7 +153,7 @@ static void forget_boot(struct lps *l)
 
 static void forget_network(struct lps *l)
 {
-    l->network_error = "";
+    zedagent_forget_network(l->zedagent);
 }
 
 /* An order: a message and where in it the token is. */
@@ -289,8 +301,13 @@ static int take_order(struct lps *l, const struct endpoint *e, const struct upli
     if (!order)
         return -EBADMSG;
     /* Who orders nothing need not say who it is. */
+    if (!has_token(l, e, order) && answer->body.n) {
+        if (e->take == take_network)
+            set_network_error(l, STR("invalid token submitted by LPS"));
+        return -EACCES;
+    }
     if (!has_token(l, e, order))
-        return answer->body.n ? -EACCES : 0;
+        return 0;
     e->take(l, order);
     return 0;
 }
@@ -300,6 +317,8 @@ static int take(struct task *t, const struct uplink_answer *answer)
     const struct endpoint *e = endpoint_of(t);
     if (answer->error < 0 && answer->error != -EPROTO)
         return answer->error;
+    if (e->take == take_network)
+        set_network_error(t->lps, STR_NONE); /* it was told */
     switch (answer->http_status) {
     case 200:
     case 201:
@@ -504,7 +523,7 @@ static void close_server(struct lps *l)
     mem_free(TAKE(l->server));
     l->places = NULL;
     l->is_stale = false;
-    l->network_error = "";
+    set_network_error(l, STR_NONE);
 }
 
 static void open_server(struct lps *l, struct str address)
@@ -564,7 +583,6 @@ int lps_new(struct zedagent *z, struct node *n, struct report *r, struct lps **r
     l->timer = loop_timer_new(n->loop, on_timer, l);
     l->listener.on_event = on_event;
     stop_calls(l);
-    l->network_error = "";
     zedagent_listen(z, &l->listener);
     follow_config(l);
     *ret = l;

@@ -19,4 +19,5 @@ Eve__Profile__RadioStatus *lps_radio_status(struct world *w, const struct zedage
 /* NULL: nobody knows where the device is. */
 Eve__Info__ZInfoLocation *lps_location(struct world *w);
 /* NULL: no configuration is in use. The error is of what the server ordered last. network_info.c */
-Eve__Profile__NetworkInfo *lps_network_info(struct world *w, struct str error);
+Eve__Profile__NetworkInfo *lps_network_info(struct world *w, const struct zedagent *z,
+                                            struct str error);

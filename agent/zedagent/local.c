@@ -240,6 +240,7 @@ void local_follow_config(struct zedagent *z, const Eve__Config__EdgeDevConfig *c
         (void) node_file_remove(z->node, NODE_PERSIST, PROFILE_FILE);
         (void) zedagent_keep(&l->profile, STR(""));
     }
+    network_follow_config(z);
     /* Nobody is left who could end it. */
     if (!l->server.n && !z->loc_url.n)
         zedagent_take_radio_silence(z, false);
@@ -306,13 +307,14 @@ void local_load(struct zedagent *z)
     load_timestamp(z);
     commands_load(z);
     boot_load(z);
+    network_load(z);
 }
 
 void local_done(struct zedagent *z)
 {
     struct local *l = &z->local;
-    const struct str *texts[] = {&l->server,  &l->token,    &l->global_profile,
-                                 &l->profile, &l->commands, &l->boot_orders};
+    const struct str *texts[] = {&l->server,   &l->token,       &l->global_profile, &l->profile,
+                                 &l->commands, &l->boot_orders, &l->ports};
     for (size_t i = 0; i < N_ELEMENTS(texts); i++)
         mem_free((char *) texts[i]->p);
     subscription_free(l->apps);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What somebody near the device may order, a local profile server (lps/) or the operator console:
  * which profile is in force, that applications or the device start again, silence of radios, in
- * which order applications boot. It is on disk before it is obeyed, and in force again after a
- * restart. Who asks for it, how, and whether to be believed is not decided here. */
+ * which order applications boot, how ports are configured. It is on disk before it is obeyed, and
+ * in force again after a restart. Who asks for it, how, and whether to be believed is not decided
+ * here. */
 #pragma once
 
 #include "eve/profile.pb-c.h"
@@ -31,6 +32,16 @@ void zedagent_take_device_command(struct zedagent *z, const Eve__Profile__LocalD
 uint64_t zedagent_device_command_done(const struct zedagent *z);
 /* Applications that the list does not name have the controller's order again. */
 void zedagent_take_boot_orders(struct zedagent *z, const Eve__Profile__AppBootConfigList *list);
+
+/* How all the ports are configured that are not the controller's own to say; what it does not name
+ * is the controller's again. `configs` is the DevicePortConfigList of now. Words, in the arena: all
+ * of it is refused and why, absent: it is taken. */
+struct str zedagent_take_network(struct zedagent *z, struct arena *a,
+                                 const Eve__Profile__LocalNetworkConfig *order,
+                                 const struct json *configs);
+void zedagent_forget_network(struct zedagent *z);
+/* DevicePortConfig of what is in force; NULL: nothing is. */
+struct json *zedagent_local_network(const struct zedagent *z, struct arena *a);
 
 struct local_radio {
     bool is_silent, is_changing; /* changing: nim has not said that it is so */

@@ -18,6 +18,7 @@ enum parse_source {
     PARSE_SAVED,
     PARSE_BOOTSTRAP,
     PARSE_LOC,
+    PARSE_LPS, /* a local profile server, ports alone */
 };
 
 /* A file that goes with what is published, under its name in the cache of patch envelopes. */

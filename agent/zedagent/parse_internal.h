@@ -40,6 +40,8 @@ void parse_cipher_block_with_error(struct parse *p, struct gotype *g, struct str
 struct json *parse_cipher_value(struct parse *p, struct str id,
                                 const Eve__Common__CipherBlock *block);
 
+/* ProxyConfig. */
+struct json *parse_proxy(struct arena *a, const Eve__Common__ProxyConfig *c);
 /* Adapters that carry a network. */
 bool parse_is_network_io(int type);
 /* MAC addresses as Go's net.ParseMAC takes them, of six bytes. */

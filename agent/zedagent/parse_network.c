@@ -25,17 +25,17 @@ static int network_type(int api_type)
     }
 }
 
-static struct json *proxy_value(struct parse *p, const Eve__Common__ProxyConfig *c)
+struct json *parse_proxy(struct arena *a, const Eve__Common__ProxyConfig *c)
 {
-    struct gotype g = gotype_new(p->arena);
+    struct gotype g = gotype_new(a);
     struct json servers = c->n_proxies ? json_array() : json_null();
     for (size_t i = 0; i < c->n_proxies; i++) {
-        struct gotype server = gotype_new(p->arena);
+        struct gotype server = gotype_new(a);
         const int type = c->proxies[i]->proto;
         gotype_int(&server, "type", type >= 0 && type <= 255 ? type : 0);
         gotype_text(&server, "server", pb_text(c->proxies[i]->server));
         gotype_int(&server, "port", c->proxies[i]->port);
-        json_push(p->arena, &servers, *server.object);
+        json_push(a, &servers, *server.object);
     }
     gotype_value(&g, "Proxies", &servers);
     gotype_text(&g, "Exceptions", pb_text(c->exceptions));
@@ -44,7 +44,7 @@ static struct json *proxy_value(struct parse *p, const Eve__Common__ProxyConfig 
     gotype_text(&g, "NetworkProxyURL", pb_text(c->networkproxyurl));
     gotype_text(&g, "WpadURL", STR(""));
     gotype_value(&g, "pubsub-large-ProxyCertPEM",
-                 parse_bytes_list(p->arena, c->proxycertpem, c->n_proxycertpem));
+                 parse_bytes_list(a, c->proxycertpem, c->n_proxycertpem));
     return g.object;
 }
 
@@ -206,7 +206,7 @@ struct parse_network parse_one_network(struct parse *p, const Eve__Config__Netwo
     gotype_int(&g, "Type", ret.type);
     write_addressing(&g, &addressing);
     gotype_value(&g, "DNSNameToIPList", hosts);
-    gotype_value(&g, "Proxy", n->entproxy ? proxy_value(p, n->entproxy) : NULL);
+    gotype_value(&g, "Proxy", n->entproxy ? parse_proxy(p->arena, n->entproxy) : NULL);
     gotype_value(&g, "WirelessCfg", wireless);
     gotype_int(&g, "MTU", ret.mtu);
     gotype_error(&g, ret.error, p->now_us);

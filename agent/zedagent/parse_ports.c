@@ -5,7 +5,7 @@
 
 #define MAX_COST 255
 enum { DHCP_STATIC = 1, DHCP_NONE = 2, DHCP_CLIENT = 4 };
-enum { ORIGIN_CONTROLLER = 1, ORIGIN_BOOTSTRAP = 2, ORIGIN_LOC = 6 };
+enum { ORIGIN_CONTROLLER = 1, ORIGIN_BOOTSTRAP = 2, ORIGIN_LOC = 6, ORIGIN_LPS = 7 };
 
 /* ---- one port as JSON -------------------------------------------------------------------------
  */
@@ -74,6 +74,8 @@ static int origin_of(enum parse_source source)
         return ORIGIN_BOOTSTRAP;
     case PARSE_LOC:
         return ORIGIN_LOC;
+    case PARSE_LPS:
+        return ORIGIN_LPS;
     default:
         return 0;
     }

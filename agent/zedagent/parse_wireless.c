@@ -207,3 +207,109 @@ struct str parse_wireless(struct parse *p, struct str key, const Eve__Config__Wi
         return arena_printf(p->arena, "unsupported wireless type: %d", (int) w->type);
     }
 }
+
+/* ---- of a local profile server -----------------------------------------------------------------
+ */
+
+#define MAX_LOCAL_BYTES 1024 /* of each text */
+
+static bool is_short(const char *text)
+{
+    return pb_text(text).n <= MAX_LOCAL_BYTES;
+}
+
+/* In the clear: who is so near has no certificate of ours. */
+static void write_credentials(struct arena *a, struct json *point, struct str name,
+                              const Eve__Profile__CellularNetworkAuth *auth)
+{
+    struct gotype g = gotype_new(a);
+    gotype_text(&g, "Username", auth ? pb_text(auth->username) : STR(""));
+    gotype_text(&g, "Password", auth ? pb_text(auth->password) : STR(""));
+    json_set(a, point, name, *g.object);
+}
+
+static struct str local_access_point(struct parse *p, const Eve__Profile__CellularConfig *c,
+                                     struct json **ret)
+{
+    const Eve__Profile__CellularNetworkAuth *own = c->default_bearer_auth;
+    const Eve__Profile__CellularNetworkAuth *attach = c->attach_bearer_auth;
+    Eve__Config__CellularAccessPoint point = EVE__CONFIG__CELLULAR_ACCESS_POINT__INIT;
+    if (!is_short(c->apn) || !is_short(c->attach_apn) ||
+        (own && (!is_short(own->username) || !is_short(own->password))) ||
+        (attach && (!is_short(attach->username) || !is_short(attach->password))))
+        return STR("too long a text in the cellular configuration");
+    point.sim_slot = c->activate_sim_slot;
+    point.apn = c->apn;
+    point.ip_type = c->ip_type;
+    point.forbid_roaming = c->forbid_roaming;
+    point.attach_apn = c->attach_apn;
+    point.attach_ip_type = c->attach_ip_type;
+    point.auth_protocol = own ? own->auth_protocol : 0;
+    point.attach_auth_protocol = attach ? attach->auth_protocol : 0;
+    const struct str error = access_point(p, STR(""), &point, 0, ret);
+    if (error.n)
+        return error;
+    json_set(p->arena, *ret, STR("EncryptedCredentials"), *parse_cipher_value(p, STR(""), NULL));
+    write_credentials(p->arena, *ret, STR("CleartextCredentials"), own);
+    write_credentials(p->arena, *ret, STR("AttachCleartextCredentials"), attach);
+    return STR_NONE;
+}
+
+static struct str local_cellular(struct parse *p, const Eve__Profile__CellularConfig *c,
+                                 struct json **ret)
+{
+    struct json *point, *probe, *points = json_new(p->arena, json_array());
+    const Eve__Common__ConnectivityProbe *custom = c->probe ? c->probe->custom_probe : NULL;
+    if (custom && custom->probe_endpoint && !is_short(custom->probe_endpoint->host))
+        return STR("too long a host to probe");
+    struct str error = local_access_point(p, c, &point);
+    if (!error.n)
+        error = parse_probe(p, custom, &probe);
+    if (error.n)
+        return error;
+    json_push(p->arena, points, *point);
+    *ret = wireless_value(p->arena, PARSE_CELLULAR,
+                          cellular_value(p->arena, points, c->probe && c->probe->disable, probe,
+                                         c->location_tracking),
+                          NULL);
+    return STR_NONE;
+}
+
+static struct str local_wifi(struct parse *p, const Eve__Profile__WifiConfig *c, struct json **ret)
+{
+    Eve__Config__WifiConfig wifi = EVE__CONFIG__WIFI_CONFIG__INIT, *all[] = {&wifi};
+    Eve__Config__WirelessConfig w = EVE__CONFIG__WIRELESS_CONFIG__INIT;
+    bool is_set;
+    if (!is_short(c->ssid) || !is_short(c->identity) || !is_short(c->password))
+        return STR("too long a text in the WiFi configuration");
+    wifi.wifissid = c->ssid;
+    wifi.keyscheme = c->key_scheme;
+    wifi.identity = c->identity;
+    wifi.password = c->password;
+    w.wificfg = all;
+    w.n_wificfg = 1;
+    return read_wifi(p, STR(""), &w, ret, &is_set);
+}
+
+struct str parse_local_wireless(struct parse *p, const Eve__Profile__NetworkPortConfig *c,
+                                struct json **ret)
+{
+    *ret = NULL;
+    switch ((int) c->wireless_device_type) {
+    case EVE__PROFILE__WIRELESS_TYPE__WIRELESS_TYPE_UNSPECIFIED:
+        return STR_NONE;
+    case EVE__PROFILE__WIRELESS_TYPE__WIRELESS_TYPE_CELLULAR:
+        if (c->wireless_config_case !=
+            EVE__PROFILE__NETWORK_PORT_CONFIG__WIRELESS_CONFIG_CELLULAR_CONFIG)
+            return STR("missing cellular configuration");
+        return local_cellular(p, c->cellular_config, ret);
+    case EVE__PROFILE__WIRELESS_TYPE__WIRELESS_TYPE_WIFI:
+        if (c->wireless_config_case !=
+            EVE__PROFILE__NETWORK_PORT_CONFIG__WIRELESS_CONFIG_WIFI_CONFIG)
+            return STR("missing WiFi configuration");
+        return local_wifi(p, c->wifi_config, ret);
+    default:
+        return arena_printf(p->arena, "unsupported wireless type: %d",
+                            (int) c->wireless_device_type);
+    }
+}

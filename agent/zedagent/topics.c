@@ -47,7 +47,7 @@ void topics_close(struct zedagent *z)
 /* ---- values --------------------------------------------------------------------------------- */
 
 /* When nothing else is different, a port configuration keeps its rank. */
-static bool is_same_ports(struct arena *a, const struct json *value, const struct json *old)
+bool topics_is_same_ports(struct arena *a, const struct json *value, const struct json *old)
 {
     struct json x, y;
     if (!old)
@@ -71,7 +71,7 @@ static void publish_one(struct zedagent *z, enum section_id id, struct arena *a,
 {
     struct publication *p = z->topics.sections[id];
     int r;
-    if (id == SECTION_PORTS && is_same_ports(a, value, publication_get(a, p, key)))
+    if (id == SECTION_PORTS && topics_is_same_ports(a, value, publication_get(a, p, key)))
         return;
     r = publication_publish(p, key, value);
     if ((r == -EMSGSIZE || r == -EFBIG) && id == SECTION_APPS)

@@ -24,6 +24,8 @@ int topics_open(struct zedagent *z);
 void topics_close(struct zedagent *z);
 /* Parses and publishes the section unless it was parsed from the same fields before. */
 void topics_apply(struct zedagent *z, enum section_id id, struct parse *p);
+/* Port configurations but for when they were made; old NULL: there is none. */
+bool topics_is_same_ports(struct arena *a, const struct json *value, const struct json *old);
 /* It is parsed again next time, whatever it says. */
 void topics_forget(struct zedagent *z, enum section_id id);
 /* Every application is to stop. */
@@ -61,6 +63,7 @@ struct local {
     struct str profile;                       /* of the server; empty: none */
     struct str commands;                      /* LocalCommands, JSON; empty: never any */
     struct str boot_orders;                   /* AppBootConfigList, packed */
+    struct str ports;                         /* DevicePortConfig, as it is kept; empty: none */
     struct local_radio radio;
     uint64_t device_timestamp, compound_timestamp;
     struct subscription *apps, *network; /* while somebody waits for what they say */
@@ -74,12 +77,15 @@ struct json *local_amend(struct zedagent *z, enum section_id id, struct arena *a
 void local_prune(struct zedagent *z);
 struct str local_current_profile(const struct zedagent *z);
 
-/* Of local_commands.c and local_boot.c. */
+/* Of local_commands.c, local_boot.c and local_network.c. */
 void commands_load(struct zedagent *z);
 void commands_amend_app(struct arena *a, const struct json *commands, struct json *app);
 const struct json *commands_read(const struct zedagent *z, struct arena *a);
 struct json *commands_amend_volumes(struct arena *a, const struct json *commands, struct json *all);
 void boot_load(struct zedagent *z);
+void network_load(struct zedagent *z);
+/* Without the server, or with another one, its ports are the controller's. */
+void network_follow_config(struct zedagent *z);
 void boot_amend_app(const struct zedagent *z, struct arena *a, struct json *app);
 /* An application by UUID, name or both; NULL: there is none. */
 struct local_app {

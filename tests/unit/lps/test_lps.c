@@ -427,22 +427,107 @@ TEST(the_device_and_its_applications_are_told)
     end(&s);
 }
 
-TEST(ports_that_a_server_orders_are_refused_in_words)
+static void answer_ports(struct site *s, const char *label, const char *address, const char *token)
 {
-    struct site s;
     Eve__Profile__LocalNetworkConfig c = EVE__PROFILE__LOCAL_NETWORK_CONFIG__INIT;
     Eve__Profile__NetworkPortConfig p = EVE__PROFILE__NETWORK_PORT_CONFIG__INIT, *all[] = {&p};
-    begin(&s);
-    configure(&s, WITH_SERVER);
-    c.server_token = (char *) (uintptr_t) TOKEN;
+    char *addresses[] = {(char *) (uintptr_t) address};
+    p.logical_label = (char *) (uintptr_t) label;
+    p.ip_addresses = addresses;
+    p.n_ip_addresses = 1;
+    c.server_token = (char *) (uintptr_t) token;
     c.ports = all;
     c.n_ports = 1;
-    answer(&s, NETWORK, &c.base);
+    answer(s, NETWORK, &c.base);
+}
+
+/* As it is told after the server has answered. */
+static const Eve__Profile__LocalNetworkConfigInfo *told_of_ports(struct site *s)
+{
+    run_until_asked(s, NETWORK, 2);
+    const Eve__Profile__NetworkInfo *n =
+        PB_UNPACK(s->device.arena, eve__profile__network_info, s->said[NETWORK]);
+    return n->local_config;
+}
+
+static const struct json *ports_in_force(struct site *s)
+{
+    return json_get(zedagent_local_network(s->zedagent, s->device.arena), STR("Ports"));
+}
+
+/* nim has laid it over, or says why not. */
+static void say_port(struct site *s, const char *error)
+{
+    struct arena *a = s->device.arena;
+    const struct json *source = json_get(&ports_in_force(s)->items[0], STR("ConfigSource"));
+    const struct str text = arena_printf(
+        a,
+        "{\"State\":3,\"Version\":1,\"Ports\":[{\"IfName\":\"eth0\",\"Logicallabel\":\"up\","
+        "\"Up\":true,\"AddrInfoList\":[{\"Addr\":\"10.0.0.7\",\"Mask\":\"////AA==\"}],%s%.*s}]}",
+        error[0] ? error : "\"ConfigSource\":", STR_ARG(error[0] ? STR("") : json_text(a, source)));
+    say(s, s->network, "global", text.p);
+    device_run_turns(&s->device, 20);
+}
+
+TEST(ports_that_a_server_orders_are_in_force_and_told_back)
+{
+    struct site s;
+    begin(&s);
+    configure(&s, WITH_SERVER);
     serve(&s, "10.1.0.2");
-    run_until_asked(&s, NETWORK, 2);
+    answer_ports(&s, "up", "10.0.0.7/24", TOKEN);
+    const Eve__Profile__LocalNetworkConfigInfo *i = told_of_ports(&s);
+    assert_str(pb_text(i->error_message), "");
+    assert_int_equal(i->n_ports, 1);
+    assert_str(pb_text(i->ports[0]->ip_addresses[0]), "10.0.0.7/24");
+    assert_str(pb_text(i->ports[0]->port_addresses->interface_name), "eth0");
+    assert_int_equal(i->ports[0]->config_source->origin, 7);
+    assert_false(i->ports[0]->config_applied);
+    say_port(&s, "");
+    i = told_of_ports(&s);
+    assert_true(i->ports[0]->config_applied);
+    assert_str(pb_text(i->ports[0]->error_message), "");
     const Eve__Profile__NetworkInfo *n =
         PB_UNPACK(s.device.arena, eve__profile__network_info, s.said[NETWORK]);
-    assert_true(pb_text(n->local_config->error_message).n > 0);
+    assert_str(pb_text(n->port_status[0]->ip_addresses[0]), "10.0.0.7/24");
+    assert_false(n->latest_config[0]->config_applied);
+    say_port(&s, "\"LpsConfigError\":\"not permitted\"");
+    i = told_of_ports(&s);
+    assert_false(i->ports[0]->config_applied);
+    assert_str(pb_text(i->ports[0]->error_message), "not permitted");
+    /* No answer, an error, or nothing new: it stays. */
+    static const int statuses[] = {0, 500, 204};
+    for (size_t k = 0; k < N_ELEMENTS(statuses); k++) {
+        s.answers[NETWORK] = (struct answer){.http = statuses[k]};
+        (void) told_of_ports(&s);
+        assert_int_equal(json_count(ports_in_force(&s)), 1);
+    }
+    s.answers[NETWORK] = (struct answer){.http = 404};
+    run_until_asked(&s, NETWORK, 1);
+    device_run_turns(&s.device, 20);
+    assert_null(ports_in_force(&s));
+    end(&s);
+}
+
+TEST(ports_that_make_no_sense_are_refused_in_words)
+{
+    struct site s;
+    begin(&s);
+    configure(&s, WITH_SERVER);
+    serve(&s, "10.1.0.2");
+    answer_ports(&s, "up", "10.0.0.7/24", TOKEN);
+    (void) told_of_ports(&s);
+    answer_ports(&s, "down", "10.0.0.7/24", TOKEN);
+    assert_str(pb_text(told_of_ports(&s)->error_message),
+               "port with logical label \"down\" not found in the current config");
+    answer_ports(&s, "up", "10.0.0.8/24", "guess");
+    assert_str(pb_text(told_of_ports(&s)->error_message), "invalid token submitted by LPS");
+    assert_str(json_get_str(&ports_in_force(&s)->items[0], STR("AddrSubnet")), "10.0.0.7/24");
+    /* Told once. */
+    s.answers[NETWORK] = (struct answer){.http = 204};
+    assert_str(pb_text(told_of_ports(&s)->error_message), "");
+    configure(&s, CONFIG(""));
+    assert_null(ports_in_force(&s));
     end(&s);
 }
 
