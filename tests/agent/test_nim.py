@@ -559,3 +559,43 @@ def test_ports_are_set_up_where_that_is_allowed(server):
         w.net.ip(w.net.controller, "link set toeth down")
         w.wait(lambda: w.has_error("eth0"), "the cut to be noticed")
         w.poll("wwan0")
+
+
+def test_a_local_profile_server_changes_the_only_ports_there_are(server):
+    """Both ways out are open to it: nobody but it decides, until one is not."""
+    def local(*ports):
+        return {"Version": 1, "Key": "lps", "Ports": [{"Logicallabel": p["IfName"], "ConfigSource": {"Origin": 7, "SubmittedAt": "2026-01-01T00:00:00Z"}, **p}
+                                                     for p in ports]}
+
+    def addresses(w, name):
+        shown = subprocess.run(["ip", "-n", w.net.device, "-4", "-j", "addr", "show", "dev", name], capture_output=True, text=True, check=True).stdout
+        return [a["local"] for i in json.loads(shown) for a in i["addr_info"]]
+
+    def controller(w, at, *ports):
+        w.ok(dpc={**dpc(*ports, at=at), "Key": "zedagent"})
+
+    opened = [{**p, "AllowLocalModifications": True} for p in (ETH, WWAN)]
+    with World(server, TWO, words=("changes",)) as w:
+        controller(w, "2025-01-01T00:00:00Z", *opened)
+        w.wait_state(SUCCESS, "zedagent")
+        # Another address, on which the controller is reached as well; what it costs is not the server's to say.
+        w.ok(lps=local({**ETH, "AddrSubnet": "10.200.1.7/24", "Cost": 99, "IsMgmt": False}))
+        w.wait(lambda: addresses(w, "eth0") == ["10.200.1.7"], "the address")
+        w.wait(lambda: w.port("eth0")["ConfigSource"]["Origin"] == 7 and not w.has_error("eth0"), "the port to work")
+        w.wait_state(SUCCESS, "zedagent")
+        w.poll("eth0")
+        assert w.relay.peers[-1] == "10.200.1.7" and w.port("eth0")["Cost"] == 0, w.relay.peers
+        # Both are spoiled: the controller is gone, and still nothing else is tried.
+        w.ok(lps=local({**ETH, "AddrSubnet": "10.200.77.7/24", "Gateway": "10.200.77.1", "DNSServers": ["10.200.77.1"]},
+                       {**WWAN, "AddrSubnet": "10.200.78.7/24", "Gateway": "10.200.78.1", "DNSServers": ["10.200.78.1"]}))
+        w.wait_state(FAIL_WITH_IP_AND_DNS, "zedagent")
+        assert addresses(w, "eth0") == ["10.200.77.7"] and addresses(w, "wwan0") == ["10.200.78.7"]
+        # A better order is tried at once.
+        w.ok(lps=local({**ETH, "AddrSubnet": "10.200.1.8/24"}, {**WWAN, "AddrSubnet": "10.200.78.7/24"}))
+        w.wait_state(SUCCESS, "zedagent")
+        assert addresses(w, "eth0") == ["10.200.1.8"]
+        # The controller closes them.
+        controller(w, "2025-02-01T00:00:00Z", ETH, WWAN)
+        w.wait(lambda: addresses(w, "eth0") == ["10.200.1.2"] and addresses(w, "wwan0") == ["10.200.2.2"], "its own addresses")
+        w.wait(lambda: w.port("eth0")["LpsConfigError"] == 'local modifications not permitted for port "eth0"', "the reason")
+        assert "10.200.1.8" not in json.dumps(w.list())

@@ -23,7 +23,7 @@ static void check_written(struct arena *a, const struct dpc *d)
 static void check_status(struct arena *a, const struct dpc_list *l)
 {
     struct uplink_ports *ports = NULL;
-    const struct status_inputs in = {.list = l};
+    const struct status_inputs in = {.list = l, .overlay = l->items[0]};
     if (uplink_ports_parse(status_write(a, &in), &ports) < 0)
         abort();
     uplink_ports_unref(ports);
