@@ -7,6 +7,7 @@
 #include "nim/dpc.h"
 
 #define WIRELESS_CELLULAR 1
+#define MAX_WHOLE 9007199254740992.0 /* beyond it a double has no fraction anyway */
 /* Go's decoder does not care for case, and people who write a file by hand rely on it. */
 static const char *const dpc_names[] = {
     "Version",       "Key",       "TimePriority", "State",        "LastFailed",
@@ -134,6 +135,20 @@ static struct json normal(struct arena *a, const struct json *v)
     JSON_FOR_EACH_ITEM (v, item)
         json_push(a, &to, normal(a, item));
     return to;
+}
+
+/* 3.0 is 3: it is written so, and must not mean something else when it is read back. */
+static void make_whole(struct json *v)
+{
+    if (v->type == JSON_OBJECT)
+        JSON_FOR_EACH_MEMBER (v, m)
+            make_whole(&m->value);
+    else if (v->type == JSON_ARRAY)
+        JSON_FOR_EACH_ITEM (v, item)
+            make_whole(item);
+    else if (v->type == JSON_DOUBLE && v->d > -MAX_WHOLE && v->d < MAX_WHOLE &&
+             v->d == (double) (int64_t) v->d)
+        *v = json_int((int64_t) v->d);
 }
 
 /* ---- filling in ---------------------------------------------------------------------------- */
@@ -314,7 +329,9 @@ int dpc_read(const struct json *from, const struct dpc_defaults *or_else, struct
     if (!json_is(from, JSON_OBJECT))
         return -EINVAL;
     ARENA_AUTO a = arena_new();
-    const struct json *v = rename_members(a, from, dpc_names, N_ELEMENTS(dpc_names));
+    struct json whole = json_clone(a, from);
+    make_whole(&whole);
+    const struct json *v = rename_members(a, &whole, dpc_names, N_ELEMENTS(dpc_names));
     const struct json *ports = json_get(v, STR("Ports"));
     struct str key = json_get_str(v, STR("Key"));
     key = key.n > 0 ? key : or_else->key;
