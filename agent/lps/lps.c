@@ -134,7 +134,8 @@ static void take_network(struct lps *l, const void *order)
     report_view_init(l->report, a, &view);
     const struct json *configs = world_only(&view.world, REPORT_PORT_CONFIGS);
     const struct str error = zedagent_take_network(l->zedagent, a, order, configs);
-    if (error.n)
+    /* Said once, however often it is ordered. */
+    if (error.n && !(l->network_error && str_is(error, l->network_error)))
         log_warning("ports are not configured by the local profile server",
                     LOG_STR("error", error));
     set_network_error(l, error);
@@ -154,6 +155,7 @@ static void forget_boot(struct lps *l)
 static void forget_network(struct lps *l)
 {
     zedagent_forget_network(l->zedagent);
+    set_network_error(l, STR_NONE);
 }
 
 /* An order: a message and where in it the token is. */
@@ -301,13 +303,11 @@ static int take_order(struct lps *l, const struct endpoint *e, const struct upli
     if (!order)
         return -EBADMSG;
     /* Who orders nothing need not say who it is. */
-    if (!has_token(l, e, order) && answer->body.n) {
-        if (e->take == take_network)
+    if (!has_token(l, e, order)) {
+        if (answer->body.n && e->take == take_network)
             set_network_error(l, STR("invalid token submitted by LPS"));
-        return -EACCES;
+        return answer->body.n ? -EACCES : 0;
     }
-    if (!has_token(l, e, order))
-        return 0;
     e->take(l, order);
     return 0;
 }
@@ -317,14 +317,14 @@ static int take(struct task *t, const struct uplink_answer *answer)
     const struct endpoint *e = endpoint_of(t);
     if (answer->error < 0 && answer->error != -EPROTO)
         return answer->error;
-    if (e->take == take_network)
-        set_network_error(t->lps, STR_NONE); /* it was told */
     switch (answer->http_status) {
     case 200:
     case 201:
         return take_order(t->lps, e, answer);
     case 204:
-        return e->make ? 0 : -EPROTO; /* the one who only asks wants an answer */
+        if (e->take == take_network)
+            set_network_error(t->lps, STR_NONE); /* it was told, and nothing came of it */
+        return e->make ? 0 : -EPROTO;            /* the one who only asks wants an answer */
     case 404:
         if (e->forget)
             e->forget(t->lps);
