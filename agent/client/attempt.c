@@ -33,19 +33,6 @@ static void complain(const struct client_attempt *t, const struct uplink_answer 
 
 /* ---- what is accepted ----------------------------------------------------------------------- */
 
-static bool is_accepted_type(struct str content_type)
-{
-    static const char *const types[] = {"application/x-proto-binary", "application/json",
-                                        "text/plain"};
-    struct str rest = content_type, type = STR("");
-    (void) str_split(&rest, ';', &type);
-    type = str_trim(type);
-    for (size_t i = 0; i < N_ELEMENTS(types); i++)
-        if (str_eq_nocase(type, str_of(types[i])))
-            return true;
-    return false;
-}
-
 /* Why it is not accepted, or NULL. 204 and 304 are delivered, but say nothing here. */
 static const char *judge(const struct uplink_answer *a)
 {
@@ -53,7 +40,7 @@ static const char *judge(const struct uplink_answer *a)
         return a->last_http_status ? "the controller refused" : "nobody answered";
     if (a->http_status != 200 && a->http_status != 201)
         return "a code without an answer";
-    if (!is_accepted_type(a->content_type))
+    if (!uplink_type_is_message(a->content_type))
         return "its content type is absent or another";
     return NULL;
 }

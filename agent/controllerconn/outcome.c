@@ -22,6 +22,23 @@ const char *uplink_status_name(enum uplink_status s)
     return (size_t) s < N_ELEMENTS(names) ? names[s] : "?";
 }
 
+bool uplink_type_is(struct str content_type, const char *type)
+{
+    struct str rest = content_type, bare = STR("");
+    (void) str_split(&rest, ';', &bare);
+    return str_eq_nocase(str_trim(bare), str_of(type));
+}
+
+bool uplink_type_is_message(struct str content_type)
+{
+    static const char *const types[] = {"application/x-proto-binary", "application/json",
+                                        "text/plain"};
+    for (size_t i = 0; i < N_ELEMENTS(types); i++)
+        if (uplink_type_is(content_type, types[i]))
+            return true;
+    return false;
+}
+
 bool uplink_http_is_delivered(int code, bool accepts_4xx)
 {
     return code == 200 || code == 201 || code == 204 || code == 304 ||

@@ -36,6 +36,10 @@ enum uplink_fault {
     UPLINK_FAULT_OTHER,
 };
 
+/* Without parameters, and however its letters are written. */
+bool uplink_type_is(struct str content_type, const char *type);
+/* One of those that a controller's message may have. */
+bool uplink_type_is_message(struct str content_type);
 /* 200, 201, 204, 304; with the option all of 4xx. */
 bool uplink_http_is_delivered(int code, bool accepts_4xx);
 

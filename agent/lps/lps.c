@@ -6,33 +6,19 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "loop/loop.h"
-#include "lps/messages.h"
+#include "lps/endpoints.h"
 #include "lps/places.h"
 #include "lps/signal.h"
 #include "node/link.h"
-#include "protobuf/message.h"
 #include "report/report.h"
 #include "zedagent/local.h"
 
 /* A server's order is a few lines; what is larger is not read. */
 #define MAX_REPLY_BYTES ((size_t) 256 * 1024)
-#define HOUR_S 3600
-#define RADIO_THROTTLED_S 300
 /* Something that changes again and again is not told more often. */
 #define MIN_INTERVAL_MS 1000
 /* As EVE's tickers: 0.88 to 1.1 of the interval. */
 #define SPREAD_PERCENT 11
-
-enum endpoint_id {
-    ENDPOINT_PROFILE,
-    ENDPOINT_RADIO,
-    ENDPOINT_APPS,
-    ENDPOINT_DEVICE,
-    ENDPOINT_LOCATION,
-    ENDPOINT_NETWORK,
-    ENDPOINT_BOOT,
-    ENDPOINTS,
-};
 
 struct task {
     struct lps *lps;
@@ -42,12 +28,12 @@ struct task {
     bool is_throttled;        /* the server does not know the endpoint */
     bool is_failing;          /* and it was said */
     bool is_hurried;          /* while it was being asked */
+    char *refusal;            /* of the last order, told with the next; NULL: it was taken */
 };
 
 struct lps {
-    struct zedagent *zedagent;
+    struct endpoint_sides sides;
     struct node *node;
-    struct report *report;
     struct zedagent_listener listener;
     struct loop_timer *timer;
     struct task tasks[ENDPOINTS];
@@ -59,142 +45,11 @@ struct lps {
     struct signal_stream *signals;
     char *server; /* as it was looked for */
     bool is_stale;
-    char *network_error; /* of the ports it ordered last; NULL: none */
-};
-
-/* ---- what is told, and what comes back ------------------------------------------------------ */
-
-static struct str make_radio(struct lps *l, struct world *w)
-{
-    const Eve__Profile__RadioStatus *s = lps_radio_status(w, l->zedagent);
-    return s ? pb_pack(w->arena, &s->base) : STR_NONE;
-}
-
-static struct str make_apps(struct lps *l, struct world *w)
-{
-    return pb_pack(w->arena, &lps_app_info(w, l->zedagent)->base);
-}
-
-static struct str make_device(struct lps *l, struct world *w)
-{
-    return pb_pack(w->arena, &lps_device_info(w, l->zedagent)->base);
-}
-
-static struct str make_place(struct lps *l, struct world *w)
-{
-    const Eve__Info__ZInfoLocation *i = lps_location(w);
-    (void) l;
-    return i ? pb_pack(w->arena, &i->base) : STR_NONE;
-}
-
-static struct str make_network(struct lps *l, struct world *w)
-{
-    const struct str error = str_of(l->network_error ? l->network_error : "");
-    const Eve__Profile__NetworkInfo *i = lps_network_info(w, l->zedagent, error);
-    return i ? pb_pack(w->arena, &i->base) : STR_NONE;
-}
-
-static struct str make_boot(struct lps *l, struct world *w)
-{
-    return pb_pack(w->arena, &lps_boot_info(w, l->zedagent)->base);
-}
-
-static void take_profile(struct lps *l, const void *order)
-{
-    const Eve__Profile__LocalProfile *p = order;
-    zedagent_take_profile(l->zedagent, pb_text(p->local_profile));
-}
-
-static void take_radio(struct lps *l, const void *order)
-{
-    const Eve__Profile__RadioConfig *c = order;
-    zedagent_take_radio_silence(l->zedagent, c->radio_silence);
-}
-
-static void take_apps(struct lps *l, const void *order)
-{
-    zedagent_take_app_commands(l->zedagent, order);
-}
-
-static void take_device(struct lps *l, const void *order)
-{
-    zedagent_take_device_command(l->zedagent, order);
-}
-
-static void set_network_error(struct lps *l, struct str words)
-{
-    mem_free(l->network_error);
-    l->network_error = words.n ? str_dup(words) : NULL;
-}
-
-static void take_network(struct lps *l, const void *order)
-{
-    ARENA_AUTO a = arena_new();
-    struct report_view view;
-    report_view_init(l->report, a, &view);
-    const struct json *configs = world_only(&view.world, REPORT_PORT_CONFIGS);
-    const struct str error = zedagent_take_network(l->zedagent, a, order, configs);
-    /* Said once, however often it is ordered. */
-    if (error.n && !(l->network_error && str_is(error, l->network_error)))
-        log_warning("ports are not configured by the local profile server",
-                    LOG_STR("error", error));
-    set_network_error(l, error);
-}
-
-static void take_boot(struct lps *l, const void *order)
-{
-    zedagent_take_boot_orders(l->zedagent, order);
-}
-
-static void forget_boot(struct lps *l)
-{
-    const Eve__Profile__AppBootConfigList none = EVE__PROFILE__APP_BOOT_CONFIG_LIST__INIT;
-    zedagent_take_boot_orders(l->zedagent, &none);
-}
-
-static void forget_network(struct lps *l)
-{
-    zedagent_forget_network(l->zedagent);
-    set_network_error(l, STR_NONE);
-}
-
-/* An order: a message and where in it the token is. */
-#define ORDER(type, name) &name##__descriptor, offsetof(type, server_token)
-
-static const struct endpoint {
-    const char *path, *interval; /* a config item */
-    int64_t throttled_s;
-    struct str (*make)(struct lps *l, struct world *w); /* absent: not now; NULL: a GET */
-    const ProtobufCMessageDescriptor *order;            /* NULL: nothing is ordered */
-    size_t token_at;
-    void (*take)(struct lps *l, const void *order);
-    void (*forget)(struct lps *l); /* the server does not know the endpoint any more */
-} endpoints[ENDPOINTS] = {
-    [ENDPOINT_PROFILE] = {"local_profile", "timer.lps.profile", HOUR_S, NULL,
-                          ORDER(Eve__Profile__LocalProfile, eve__profile__local_profile),
-                          take_profile, NULL},
-    [ENDPOINT_RADIO] = {"radio", "timer.lps.radio", RADIO_THROTTLED_S, make_radio,
-                        ORDER(Eve__Profile__RadioConfig, eve__profile__radio_config), take_radio,
-                        NULL},
-    [ENDPOINT_APPS] = {"appinfo", "timer.lps.appinfo", HOUR_S, make_apps,
-                       ORDER(Eve__Profile__LocalAppCmdList, eve__profile__local_app_cmd_list),
-                       take_apps, NULL},
-    [ENDPOINT_DEVICE] = {"devinfo", "timer.lps.devinfo", HOUR_S, make_device,
-                         ORDER(Eve__Profile__LocalDevCmd, eve__profile__local_dev_cmd), take_device,
-                         NULL},
-    [ENDPOINT_LOCATION] = {"location", "timer.location.app.interval", HOUR_S, make_place},
-    [ENDPOINT_NETWORK] = {"network", "timer.lps.network", HOUR_S, make_network,
-                          ORDER(Eve__Profile__LocalNetworkConfig,
-                                eve__profile__local_network_config),
-                          take_network, forget_network},
-    [ENDPOINT_BOOT] = {"appbootinfo", "timer.lps.appbootinfo", HOUR_S, make_boot,
-                       ORDER(Eve__Profile__AppBootConfigList, eve__profile__app_boot_config_list),
-                       take_boot, forget_boot},
 };
 
 static const struct endpoint *endpoint_of(const struct task *t)
 {
-    return &endpoints[t - t->lps->tasks];
+    return &lps_endpoints[t - t->lps->tasks];
 }
 
 /* ---- when ----------------------------------------------------------------------------------- */
@@ -237,7 +92,7 @@ static void hurry(struct lps *l, enum endpoint_id id)
 static void schedule(struct task *t)
 {
     const struct endpoint *e = endpoint_of(t);
-    const struct items *items = zedagent_items(t->lps->zedagent);
+    const struct items *items = zedagent_items(t->lps->sides.zedagent);
     const int64_t interval_s = t->is_throttled ? e->throttled_s : items_int(items, e->interval);
     t->due_ms =
         now_ms(t->lps) + node_spread_ms(t->lps->node, interval_s * 1000 * 99 / 100, SPREAD_PERCENT);
@@ -265,14 +120,6 @@ static void on_pending(void *arg, Eve__Profile__ConfigEndpoint e)
 
 static void ask(struct task *t);
 
-static bool is_message(struct str content_type)
-{
-    const ptrdiff_t semicolon = str_find(content_type, ';');
-    const struct str type =
-        str_trim(semicolon < 0 ? content_type : str_sub(content_type, 0, (size_t) semicolon));
-    return str_eq_nocase(type, STR("application/x-proto-binary"));
-}
-
 /* Said once, until it works again. */
 static void fail(struct task *t, const struct uplink_answer *answer, int error)
 {
@@ -284,63 +131,33 @@ static void fail(struct task *t, const struct uplink_answer *answer, int error)
     t->is_failing = true;
 }
 
-/* Every answer must carry the token that the controller named. */
-static bool has_token(const struct lps *l, const struct endpoint *e, const void *order)
+static void set_refusal(struct task *t, struct str words)
 {
-    const char *token;
-    memcpy(&token, (const char *) order + e->token_at, sizeof(token));
-    return str_eq(pb_text(token), zedagent_local_server(l->zedagent).token);
+    mem_free(t->refusal);
+    t->refusal = words.n ? str_dup(words) : NULL;
 }
 
-static int take_order(struct lps *l, const struct endpoint *e, const struct uplink_answer *answer)
+/* Said once, however often it is ordered. */
+static void complain(const struct task *t, struct str refusal)
 {
-    ARENA_AUTO a = arena_new();
-    if (!e->order)
-        return 0;
-    if (!is_message(answer->content_type))
-        return -EBADMSG;
-    const void *order = pb_unpack(a, e->order, answer->body);
-    if (!order)
-        return -EBADMSG;
-    /* Who orders nothing need not say who it is. */
-    if (!has_token(l, e, order)) {
-        if (answer->body.n && e->take == take_network)
-            set_network_error(l, STR("invalid token submitted by LPS"));
-        return answer->body.n ? -EACCES : 0;
-    }
-    e->take(l, order);
-    return 0;
-}
-
-static int take(struct task *t, const struct uplink_answer *answer)
-{
-    const struct endpoint *e = endpoint_of(t);
-    if (answer->error < 0 && answer->error != -EPROTO)
-        return answer->error;
-    switch (answer->http_status) {
-    case 200:
-    case 201:
-        return take_order(t->lps, e, answer);
-    case 204:
-        if (e->take == take_network)
-            set_network_error(t->lps, STR_NONE); /* it was told, and nothing came of it */
-        return e->make ? 0 : -EPROTO;            /* the one who only asks wants an answer */
-    case 404:
-        if (e->forget)
-            e->forget(t->lps);
-        return -ENOENT;
-    default:
-        return -EPROTO;
-    }
+    if (refusal.n && !(t->refusal && str_is(refusal, t->refusal)))
+        log_warning("an order of the local profile server is refused",
+                    LOG_TEXT("endpoint", endpoint_of(t)->path), LOG_STR("reason", refusal));
 }
 
 static void on_answer(void *arg, const struct uplink_answer *answer)
 {
     struct task *t = arg;
     struct lps *l = t->lps;
+    ARENA_AUTO a = arena_new();
+    struct str refusal;
     t->call = NULL;
-    const int r = take(t, answer);
+    const int r = endpoint_answered(endpoint_of(t), &l->sides, a, answer, &refusal);
     t->is_throttled = r == -ENOENT;
+    if (r == 0)
+        complain(t, refusal);
+    if (r == 0 || r == -ENOENT || refusal.n)
+        set_refusal(t, refusal);
     if (r == 0)
         t->is_failing = false;
     else if (r != -ENOENT) {
@@ -367,8 +184,9 @@ static void ask(struct task *t)
     const struct endpoint *e = endpoint_of(t);
     const struct place *p = &l->places->items[t->place];
     struct report_view view;
-    report_view_init(l->report, a, &view);
-    const struct str body = e->make ? e->make(l, &view.world) : STR_NONE;
+    report_view_init(l->sides.report, a, &view);
+    const struct str refusal = str_of(t->refusal ? t->refusal : "");
+    const struct str body = e->make ? e->make(&l->sides, &view.world, refusal) : STR_NONE;
     if (e->make && !body.p) {
         schedule(t);
         return;
@@ -435,6 +253,7 @@ static void stop_calls(struct lps *l)
     for (size_t i = 0; i < ENDPOINTS; i++) {
         if (l->tasks[i].call)
             uplink_cancel(TAKE(l->tasks[i].call));
+        mem_free(l->tasks[i].refusal);
         l->tasks[i] = (struct task){.lps = l};
     }
 }
@@ -458,9 +277,9 @@ static void find(struct lps *l)
     struct places *found = ARENA_NEW(a, struct places);
     l->is_stale = false;
     ARENA_AUTO scratch = arena_new();
-    places_find(a, zedagent_local_server(l->zedagent).address,
+    places_find(a, zedagent_local_server(l->sides.zedagent).address,
                 values_of(scratch, l->app_networks, NULL),
-                values_of(scratch, NULL, zedagent_network_instances(l->zedagent)), found);
+                values_of(scratch, NULL, zedagent_network_instances(l->sides.zedagent)), found);
     if (is_same(l->places, found)) {
         arena_free(a);
         return;
@@ -523,7 +342,6 @@ static void close_server(struct lps *l)
     mem_free(TAKE(l->server));
     l->places = NULL;
     l->is_stale = false;
-    set_network_error(l, STR_NONE);
 }
 
 static void open_server(struct lps *l, struct str address)
@@ -539,19 +357,20 @@ static void open_server(struct lps *l, struct str address)
         return;
     }
     l->server = str_dup(address);
-    l->uplink = uplink_new(&(struct uplink_options){.loop = n->loop,
-                                                    .wire = n->wire,
-                                                    .clock = n->clock,
-                                                    .metrics = zedagent_link(l->zedagent)->metrics,
-                                                    .server = STR(""),
-                                                    .user_agent = n->user_agent});
+    l->uplink =
+        uplink_new(&(struct uplink_options){.loop = n->loop,
+                                            .wire = n->wire,
+                                            .clock = n->clock,
+                                            .metrics = zedagent_link(l->sides.zedagent)->metrics,
+                                            .server = STR(""),
+                                            .user_agent = n->user_agent});
     l->is_stale = true;
     set_timer(l);
 }
 
 static void follow_config(struct lps *l)
 {
-    const struct str address = zedagent_local_server(l->zedagent).address;
+    const struct str address = zedagent_local_server(l->sides.zedagent).address;
     if (l->server && str_is(address, l->server)) {
         l->is_stale = true; /* names of network instances may be others */
         set_timer(l);
@@ -577,9 +396,8 @@ static void on_event(struct zedagent_listener *listener, enum zedagent_event e)
 int lps_new(struct zedagent *z, struct node *n, struct report *r, struct lps **ret)
 {
     struct lps *l = NEW(struct lps);
-    l->zedagent = z;
+    l->sides = (struct endpoint_sides){z, r};
     l->node = n;
-    l->report = r;
     l->timer = loop_timer_new(n->loop, on_timer, l);
     l->listener.on_event = on_event;
     stop_calls(l);

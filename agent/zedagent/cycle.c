@@ -134,15 +134,6 @@ static void on_refused(struct zedagent *z, const struct uplink_answer *answer)
 /* ---- a configuration --------------------------------------------------------------------------
  */
 
-static bool is_message(struct str content_type)
-{
-    const ptrdiff_t semicolon = str_find(content_type, ';');
-    const struct str type =
-        str_trim(semicolon < 0 ? content_type : str_sub(content_type, 0, (size_t) semicolon));
-    return str_eq_nocase(type, STR("application/x-proto-binary")) ||
-           str_eq_nocase(type, STR("application/json")) || str_eq_nocase(type, STR("text/plain"));
-}
-
 static bool is_ours(const struct zedagent *z, const Eve__Config__EdgeDevConfig *config)
 {
     struct uuid device;
@@ -211,7 +202,7 @@ static void on_received(struct zedagent *z, const struct uplink_answer *answer)
     enum uplink_status status = UPLINK_NONE;
     const Eve__Config__ConfigResponse *response;
     int error;
-    if (!is_message(answer->content_type)) {
+    if (!uplink_type_is_message(answer->content_type)) {
         node_set_led(z->node, NODE_LED_CONNECTED);
         fail(z, /* is_temporary= */ false);
         return;
@@ -300,7 +291,7 @@ static void on_loc_answer(void *arg, const struct uplink_answer *answer)
     z->cycle.call = NULL;
     if (answer->error == 0 && answer->http_status == 304)
         on_unchanged(z);
-    else if (answer->error == 0 && is_message(answer->content_type))
+    else if (answer->error == 0 && uplink_type_is_message(answer->content_type))
         take_compound(z, a, answer->body);
     finish(z, /* has_decided= */ true);
 }
