@@ -182,6 +182,16 @@ static struct str version_text(struct arena *a, int64_t version)
     return version ? arena_printf(a, "%lld", (long long) version) : STR_NONE;
 }
 
+/* What the device itself says holds until it says otherwise, whatever it fetches meanwhile. */
+static bool is_in_the_way(const struct derivation *d)
+{
+    static const char *const reasons[] = {MAINTENANCE, UPDATING, FALLBACK, PORT_ERROR};
+    for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
+        if (has_reason(d, "ConfigApplied", reasons[i]))
+            return true;
+    return false;
+}
+
 void derive_delivery(struct derivation *d, const struct delivery *v)
 {
     struct arena *a = d->arena;
@@ -194,9 +204,7 @@ void derive_delivery(struct derivation *d, const struct delivery *v)
                     v->rendered_s ? words_stamp(a, v->rendered_s * 1000000) : STR_NONE);
         derive_text(a, config, "fetchedAt", words_stamp(a, v->at_us));
         struct condition applied = {"ConfigApplied", "Unknown", STR("Fetched"), STR(NOT_YET)};
-        /* A device in such a state leaves it aside whatever it is. */
-        if (!has_reason(d, "ConfigApplied", MAINTENANCE) &&
-            !has_reason(d, "ConfigApplied", UPDATING))
+        if (!is_in_the_way(d))
             (void) derive_condition(d, &applied);
     }
     struct condition accepted = {"ConfigAccepted", "True", STR("Received"), STR_NONE};

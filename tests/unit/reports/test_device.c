@@ -374,6 +374,10 @@ TEST(a_fallback_of_the_network_means_not_applied)
     derive_config_word(&f.d, &m);
     assert_condition(&f, "ConfigApplied", "False", "NetworkFallback",
                      "the newest port configuration does not work: no DHCP lease on eth1");
+    /* Another configuration need not have other ports. */
+    derive_delivery(&f.d, &(struct delivery){.hash = STR("h2"), .at_us = NOW_US});
+    assert_str(text_at(&f, "config", "hash"), "h2");
+    assert_condition(&f, "ConfigApplied", "False", "NetworkFallback", NULL);
     s.currentindex = 0;
     port.name = (char *) "eth1";
     port.err = error_of(f.arena, "link is down", 3);
