@@ -24,6 +24,7 @@ N_DEVICES, N_IDENTITIES = 1000, 100
 ORDER = ("essential", "info", "metrics", "logs")
 PUT_OFF = (429, 503)
 TRIES = 30  # of an essential request that is put off
+CHANCE = 0.07  # three times what two parts of a thousand differ by without a reason
 # Room for few at once, so that any machine is pressed; a hundred devices stand for ten each, so none has a limit of its own.
 OPTIONS = ("--max-device-requests-inflight", "40", "--device-requests-per-second", "0")
 
@@ -140,7 +141,7 @@ def test_a_thousand_devices_at_once():
         assert codes <= {200, 304, 201, *PUT_OFF}, f"a status at which a device drops what it says: {codes}"
         parts = [part_put_off(storm.counts, kind) for kind in ORDER]
         assert parts[3] > 0, "nothing was put off: this was no storm"
-        assert parts == sorted(parts), f"put off in another order than {ORDER}: {parts}"
+        assert all(x <= y + CHANCE for x, y in zip(parts, parts[1:])), f"put off in another order than {ORDER}: {parts}"
         counted = {k: n - before[k] for k, n in after.items() if n != before[k]}
         assert counted == dict(storm.counts), (counted, storm.counts)
         for kind in ORDER:
