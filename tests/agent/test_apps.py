@@ -243,18 +243,25 @@ class Device:
         return self.publish_app(a, name, **more)
 
     def lines(self, a, app):
-        """What was collected of it, however far it has come."""
+        """What was collected of it, however far it has come. Files move while they are read: then they are read again."""
         a.tell(rotate=True)
-        found = []
-        for path in (self.root / "persist/newlog").glob("**/*"):
-            if path.is_file() and app in str(path):
-                data = path.read_bytes()
-                with contextlib.suppress(OSError, EOFError):
-                    data = gzip.decompress(data)
-                for line in data.decode(errors="replace").splitlines():
-                    with contextlib.suppress(ValueError):
-                        found.append(json.loads(line)["content"])
-        return found
+
+        def files():
+            return sorted(path for path in (self.root / "persist/newlog").glob("**/*") if app in str(path) and path.is_file())
+
+        while True:
+            found = []
+            with contextlib.suppress(FileNotFoundError):
+                there = files()
+                for path in there:
+                    data = path.read_bytes()
+                    with contextlib.suppress(OSError, EOFError):
+                        data = gzip.decompress(data)
+                    for line in data.decode(errors="replace").splitlines():
+                        with contextlib.suppress(ValueError):
+                            found.append(json.loads(line)["content"])
+                if files() == there:
+                    return found
 
     def wait_line(self, a, app, text):
         end = time.monotonic() + SECONDS

@@ -189,8 +189,7 @@ class World(Asked):
             raise AssertionError(f"gave up waiting for {what}: {json.dumps(self.status(), indent=1)}\n{json.dumps(self.list(), indent=1)}") from None
 
     def wait_state(self, state, key=None):
-        self.wait(lambda: self.status().get("State") == state and not self.status()["Testing"] and key in (None, self.status()["DPCKey"]),
-                  f"state {state} of {key}")
+        self.wait(lambda: (s := self.status()).get("State") == state and not s["Testing"] and key in (None, s["DPCKey"]), f"state {state} of {key}")
 
 
 def static(name, n, cost=0, **more):

@@ -314,7 +314,7 @@ def test_a_machine_has_its_address_by_dhcp_and_its_metadata_and_outlives_the_age
         # A restart presses its button and starts it again.
         deploy(d, a, "vm", linux(), env=TASK, RestartCmd={"Counter": 1})
         a.until(lambda: a.states(app)[-3:] == [HALTED, 114, RUNNING], "no restart")
-        assert "vm: button" in "\n".join(d.lines(a, app))
+        d.wait_line(a, app, "vm: button")
         end = time.monotonic() + 60
         while "\n".join(d.lines(a, app)).count("vm: posted") < 2:
             assert time.monotonic() < end, d.lines(a, app)
