@@ -75,6 +75,9 @@ int dpc_read(const struct json *v, const struct dpc_defaults *or_else, struct dp
 struct json *dpc_write(struct arena *a, const struct dpc *d);
 /* The ports as they are configured: objects in their order. */
 struct json *dpc_config(struct arena *a, const struct dpc *d);
+/* All that may be said nearby of the one is as the other has it: a unit, so that what the other
+ * does not say is not said. */
+void dpc_cover_port(struct arena *a, struct json *port, const struct json *by);
 /* NULL allowed. */
 void dpc_free(struct dpc *d);
 DEFINE_CLEANUP(struct dpc *, dpc_free)

@@ -9,51 +9,55 @@
 #define WIRELESS_CELLULAR 1
 #define MAX_WHOLE 9007199254740992.0 /* beyond it a double has no fraction anyway */
 /* Go's decoder does not care for case, and people who write a file by hand rely on it. */
-static const char *const dpc_names[] = {
-    "Version",       "Key",       "TimePriority", "State",        "LastFailed",
-    "LastSucceeded", "LastError", "LastWarning",  "LastIPAndDNS", "Ports"};
-static const char *const port_names[] = {"IfName",
-                                         "USBAddr",
-                                         "PCIAddr",
-                                         "Phylabel",
-                                         "Logicallabel",
-                                         "SharedLabels",
-                                         "Alias",
-                                         "AllowLocalModifications",
-                                         "NetworkUUID",
-                                         "IsMgmt",
-                                         "IsL3Port",
-                                         "InvalidConfig",
-                                         "Cost",
-                                         "MTU",
-                                         "Dhcp",
-                                         "AddrSubnet",
-                                         "Gateway",
-                                         "DomainName",
-                                         "NTPServers",
-                                         "DNSServers",
-                                         "Type",
-                                         "Proxies",
-                                         "Exceptions",
-                                         "Pacfile",
-                                         "NetworkProxyEnable",
-                                         "NetworkProxyURL",
-                                         "WpadURL",
-                                         "pubsub-large-ProxyCertPEM",
-                                         "L2Type",
-                                         "VLAN",
-                                         "Bond",
-                                         "WirelessCfg",
-                                         "PNAC",
-                                         "LastFailed",
-                                         "LastSucceeded",
-                                         "LastError",
-                                         "LastWarning",
-                                         "IgnoreDhcpNtpServers",
-                                         "IgnoreDhcpIPAddresses",
-                                         "IgnoreDhcpGateways",
-                                         "IgnoreDhcpDNSConfig",
-                                         "ConfigSource"};
+struct member {
+    const char *name;
+    bool is_local; /* of a port: for somebody nearby to say, where the controller lets it */
+};
+static const struct member dpc_members[] = {
+    {"Version"},       {"Key"},       {"TimePriority"}, {"State"},        {"LastFailed"},
+    {"LastSucceeded"}, {"LastError"}, {"LastWarning"},  {"LastIPAndDNS"}, {"Ports"}};
+static const struct member port_members[] = {{"IfName"},
+                                             {"USBAddr"},
+                                             {"PCIAddr"},
+                                             {"Phylabel"},
+                                             {"Logicallabel"},
+                                             {"SharedLabels"},
+                                             {"Alias"},
+                                             {"AllowLocalModifications"},
+                                             {"NetworkUUID"},
+                                             {"IsMgmt"},
+                                             {"IsL3Port"},
+                                             {"InvalidConfig", .is_local = true},
+                                             {"Cost"},
+                                             {"MTU", .is_local = true},
+                                             {"Dhcp", .is_local = true},
+                                             {"AddrSubnet", .is_local = true},
+                                             {"Gateway", .is_local = true},
+                                             {"DomainName", .is_local = true},
+                                             {"NTPServers", .is_local = true},
+                                             {"DNSServers", .is_local = true},
+                                             {"Type", .is_local = true},
+                                             {"Proxies", .is_local = true},
+                                             {"Exceptions", .is_local = true},
+                                             {"Pacfile", .is_local = true},
+                                             {"NetworkProxyEnable", .is_local = true},
+                                             {"NetworkProxyURL", .is_local = true},
+                                             {"WpadURL", .is_local = true},
+                                             {"pubsub-large-ProxyCertPEM", .is_local = true},
+                                             {"L2Type"},
+                                             {"VLAN"},
+                                             {"Bond"},
+                                             {"WirelessCfg", .is_local = true},
+                                             {"PNAC"},
+                                             {"LastFailed"},
+                                             {"LastSucceeded"},
+                                             {"LastError"},
+                                             {"LastWarning"},
+                                             {"IgnoreDhcpNtpServers", .is_local = true},
+                                             {"IgnoreDhcpIPAddresses", .is_local = true},
+                                             {"IgnoreDhcpGateways", .is_local = true},
+                                             {"IgnoreDhcpDNSConfig", .is_local = true},
+                                             {"ConfigSource", .is_local = true}};
 static const struct str result_names[] = {
     {"LastFailed", 10}, {"LastSucceeded", 13}, {"LastError", 9}, {"LastWarning", 11}};
 
@@ -93,21 +97,35 @@ static int64_t read_time(const struct json *object, struct str name)
 
 /* ---- normal form --------------------------------------------------------------------------- */
 
-static struct str canonical(struct str name, const char *const *names, size_t n_names)
+static struct str canonical(struct str name, const struct member *members, size_t n)
 {
-    for (size_t i = 0; i < n_names; i++)
-        if (str_eq_nocase(name, str_of(names[i])))
-            return str_of(names[i]);
+    for (size_t i = 0; i < n; i++)
+        if (str_eq_nocase(name, str_of(members[i].name)))
+            return str_of(members[i].name);
     return name;
 }
 
-static struct json *rename_members(struct arena *a, const struct json *v, const char *const *names,
-                                   size_t n_names)
+static struct json *rename_members(struct arena *a, const struct json *v,
+                                   const struct member *members, size_t n)
 {
     struct json *to = json_new(a, json_object());
     JSON_FOR_EACH_MEMBER (v, m)
-        json_set(a, to, canonical(json_str(&m->key), names, n_names), m->value);
+        json_set(a, to, canonical(json_str(&m->key), members, n), m->value);
     return to;
+}
+
+void dpc_cover_port(struct arena *a, struct json *port, const struct json *by)
+{
+    for (size_t i = 0; i < N_ELEMENTS(port_members); i++) {
+        const struct str name = str_of(port_members[i].name);
+        const struct json *value = json_get(by, name);
+        if (!port_members[i].is_local)
+            continue;
+        if (value)
+            json_set(a, port, name, *value);
+        else
+            (void) json_remove(port, name);
+    }
 }
 
 static bool is_zero(const struct json *v)
@@ -290,7 +308,7 @@ static struct json *canonical_ports(struct arena *a, const struct json *ports)
 {
     struct json *to = json_new(a, json_array());
     JSON_FOR_EACH_ITEM (ports, item)
-        json_push(a, to, *rename_members(a, item, port_names, N_ELEMENTS(port_names)));
+        json_push(a, to, *rename_members(a, item, port_members, N_ELEMENTS(port_members)));
     return to;
 }
 
@@ -331,7 +349,7 @@ int dpc_read(const struct json *from, const struct dpc_defaults *or_else, struct
     ARENA_AUTO a = arena_new();
     struct json whole = json_clone(a, from);
     make_whole(&whole);
-    const struct json *v = rename_members(a, &whole, dpc_names, N_ELEMENTS(dpc_names));
+    const struct json *v = rename_members(a, &whole, dpc_members, N_ELEMENTS(dpc_members));
     const struct json *ports = json_get(v, STR("Ports"));
     struct str key = json_get_str(v, STR("Key"));
     key = key.n > 0 ? key : or_else->key;

@@ -1,30 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nim/overlay.h"
 
-/* A unit: what the overlay does not say is not said, whatever the configuration below has. */
-static const char *const members[] = {"MTU",
-                                      "Dhcp",
-                                      "AddrSubnet",
-                                      "Gateway",
-                                      "DomainName",
-                                      "NTPServers",
-                                      "DNSServers",
-                                      "Type",
-                                      "Proxies",
-                                      "Exceptions",
-                                      "Pacfile",
-                                      "NetworkProxyEnable",
-                                      "NetworkProxyURL",
-                                      "WpadURL",
-                                      "pubsub-large-ProxyCertPEM",
-                                      "WirelessCfg",
-                                      "IgnoreDhcpNtpServers",
-                                      "IgnoreDhcpIPAddresses",
-                                      "IgnoreDhcpGateways",
-                                      "IgnoreDhcpDNSConfig",
-                                      "InvalidConfig",
-                                      "ConfigSource"};
-
 static struct dpc_port *find_by_label(const struct dpc *d, const char *label)
 {
     for (size_t i = 0; d && i < d->n_ports; i++)
@@ -55,18 +31,6 @@ struct dpc_port *overlay_find(const struct dpc *overlay, const struct dpc_port *
     return NULL;
 }
 
-static void cover(struct arena *a, struct json *port, const struct json *by)
-{
-    for (size_t i = 0; i < N_ELEMENTS(members); i++) {
-        const struct str name = str_of(members[i]);
-        const struct json *value = json_get(by, name);
-        if (value)
-            json_set(a, port, name, *value);
-        else
-            (void) json_remove(port, name);
-    }
-}
-
 struct json *overlay_config(struct arena *a, const struct dpc *d, const struct dpc *overlay)
 {
     struct json *ports = dpc_config(a, d);
@@ -78,7 +42,7 @@ struct json *overlay_config(struct arena *a, const struct dpc *d, const struct d
         covers = covers ? covers : dpc_config(a, overlay);
         const size_t at = (size_t) (by - overlay->ports);
         if (at < json_count(covers))
-            cover(a, &ports->items[i], &covers->items[at]);
+            dpc_cover_port(a, &ports->items[i], &covers->items[at]);
     }
     return ports;
 }
